@@ -1,0 +1,77 @@
+"""The bounds of a run."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from .errors import DeclarationError
+
+LengthPolicy: TypeAlias = Literal["same", "escalate", "off"]
+OnFailedWrite: TypeAlias = Literal["skip", "continue", "end"]
+
+
+def _at_least(lowest: float) -> Any:
+    def check(owner: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if value is None and attribute.default is None:
+            return
+        if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)) or not value >= lowest:
+            raise DeclarationError(
+                f"Limits.{attribute.name} is {value!r}; it must be a number of at least {lowest:g}."
+            )
+
+    return check
+
+
+def _one_of(*allowed: str) -> Any:
+    def check(owner: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if value not in allowed:
+            raise DeclarationError(f"Limits.{attribute.name} is {value!r}; it must be one of {', '.join(allowed)}.")
+
+    return check
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """The bounds of a run. Times are in seconds, sizes in characters unless the name says bytes.
+
+    Raises:
+        DeclarationError: a value is out of range; the message names the field.
+    """
+
+    max_context_chars: int = attrs.field(default=256_000, validator=_at_least(1))
+    """Size of a request: prompt, history and tools."""
+    max_rounds: int = attrs.field(default=8, validator=_at_least(0))
+    max_calls: int = attrs.field(default=16, validator=_at_least(0))
+    """Tool calls a run may make. A response that would exceed it starts none of its calls."""
+    max_consecutive_failures: int = attrs.field(default=3, validator=_at_least(1))
+    max_parallel_calls: int = attrs.field(default=4, validator=_at_least(1))
+    max_output_chars: int = attrs.field(default=32_000, validator=_at_least(1))
+    """Text of one tool result; the rest is cut and counted."""
+    max_image_bytes: int = attrs.field(default=5_000_000, validator=_at_least(1))
+    max_images: int = attrs.field(default=4, validator=_at_least(0))
+    """Images that tools may return in one run."""
+    max_mcp_tools: int = attrs.field(default=16, validator=_at_least(1))
+    max_depth: int = attrs.field(default=2, validator=_at_least(0))
+    call_timeout: float | None = attrs.field(default=None, validator=_at_least(0.001))
+    """For tools that name no timeout of their own; None is no timeout."""
+    mcp_timeout: float = attrs.field(default=60.0, validator=_at_least(0.001))
+    connect_timeout: float = attrs.field(default=60.0, validator=_at_least(0.001))
+    """Until the response's headers."""
+    idle_timeout: float = attrs.field(default=120.0, validator=_at_least(0.001))
+    """Longest silence within a response."""
+    stop_grace: float = attrs.field(default=1.0, validator=_at_least(0.001))
+    """How long a stopped run may take to settle."""
+    unwind_grace: float = attrs.field(default=0.003, validator=_at_least(0))
+    """How long a stopped read may take to return."""
+    deadline: float | None = attrs.field(default=None, validator=_at_least(0.001))
+    """For the whole run; passing it ends the run ``error``/``deadline``."""
+    max_total_tokens: int | None = attrs.field(default=None, validator=_at_least(1))
+    max_cost: Decimal | None = attrs.field(default=None, validator=_at_least(0))
+    """In US dollars, where the model's price is known."""
+    length_policy: LengthPolicy = attrs.field(default="same", validator=_one_of("same", "escalate", "off"))
+    """What a response cut at the token limit is retried with: the same limit, twice as much, or not at all."""
+    on_failed_write: OnFailedWrite = attrs.field(default="skip", validator=_one_of("skip", "continue", "end"))
+    """What becomes of the calls behind a failed write in the same response."""

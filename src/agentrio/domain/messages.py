@@ -1,0 +1,72 @@
+"""Messages, and the memo that travels with one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import attrs
+
+from .parts import Part, Text, ToolCall
+
+Role: TypeAlias = Literal["user", "assistant", "tool"]
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class ModelTag:
+    """Which model wrote a message: blocks kept verbatim go back to exactly this one."""
+
+    provider: str
+    api: str
+    model: str
+
+
+@attrs.frozen
+class Message:
+    """One message of a conversation: immutable and JSON-safe.
+
+    ``model`` is set on assistant messages. ``interrupted`` marks a partial message that a stop left behind.
+    """
+
+    id: str
+    role: Role
+    parts: tuple[Part, ...]
+    model: ModelTag | None = None
+    interrupted: bool = False
+    _memo: dict[Hashable, Any] | None = attrs.field(default=None, init=False, eq=False, repr=False)
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls, in the order the model gave them."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+
+def user_message(id: str, content: str | Part | tuple[Part, ...]) -> Message:
+    """A user message of text, of one part, or of parts."""
+    if isinstance(content, str):
+        return Message(id, "user", (Text(content),))
+    return Message(id, "user", content if isinstance(content, tuple) else (content,))
+
+
+def memoised(message: Message, key: Hashable, make: Callable[[Message], T]) -> T:
+    """What ``make`` says of the message, worked out once in the message's life.
+
+    A round must not walk the whole history again (encoding it, counting it): messages never change, so what was
+    derived from one is kept with it and dies with it.
+    """
+    memo: dict[Hashable, Any] | None = message._memo
+    if memo is None:
+        memo = {}
+        object.__setattr__(message, "_memo", memo)
+    try:
+        found: T = memo[key]
+    except KeyError:
+        found = memo[key] = make(message)
+    return found

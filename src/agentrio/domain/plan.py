@@ -1,0 +1,218 @@
+"""What a run does next: asked of its state alone, so that a resumed run asks the same question."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import attrs
+
+from .state import CallState, Queued, RunState, SessionState
+from .status import Code, Failure, Status
+
+RUNS_CALLS = frozenset({"tool_calls", "end", "stop_sequence", "pause"})
+"""Stop reasons after which a complete message's calls may run."""
+
+
+@attrs.frozen
+class CallModel:
+    """Ask the model. ``round`` counts from 1; a round that a cut left open is asked again."""
+
+    round: int
+
+
+@attrs.frozen
+class Inject:
+    """Add a queued message to the conversation."""
+
+    queued: Queued
+
+
+@attrs.frozen
+class ProposeCalls:
+    """Check these calls of the response, in order."""
+
+    calls: tuple[CallState, ...]
+
+
+@attrs.frozen
+class RunCalls:
+    """Run one segment: consecutive reads, or a single write."""
+
+    segment: tuple[CallState, ...]
+
+
+@attrs.frozen
+class SkipCalls:
+    """Give every unfinished call the same answer, without running it."""
+
+    calls: tuple[CallState, ...]
+    why: str
+
+
+@attrs.frozen
+class Reconcile:
+    """A write was started by someone who is gone: only its outcome, never a second run, can settle it."""
+
+    calls: tuple[CallState, ...]
+
+
+@attrs.frozen
+class CloseRound:
+    """Every call has its result."""
+
+
+@attrs.frozen
+class Finish:
+    """End the run."""
+
+    status: Status
+    failure: Failure | None = None
+    text: str = ""
+
+
+Step: TypeAlias = CallModel | Inject | ProposeCalls | RunCalls | SkipCalls | Reconcile | CloseRound | Finish
+
+
+def plan(state: SessionState) -> Step | None:
+    """The next step of the open run; None where there is none, or it has ended or rests."""
+    run = state.open_run
+    if run is None or run.suspension is not None:
+        return None
+    if not run.round_open:
+        return _between_rounds(state, run)
+    if not run.responded:
+        return CallModel(run.rounds)
+    return _within_round(state, run)
+
+
+def _within_round(state: SessionState, run: RunState) -> Step:
+    fresh = tuple(call for call in run.calls if call.kind is None)
+    if fresh:
+        return ProposeCalls(fresh)
+    todo = tuple(call for call in run.calls if call.result is None)
+    if not todo:
+        return CloseRound()
+    lost = tuple(call for call in todo if call.started and call.kind == "write")
+    if lost:
+        return Reconcile(lost)
+    why = _why_skip(state, run)
+    return RunCalls(segment(todo)) if why is None else SkipCalls(todo, why)
+
+
+def segment(calls: tuple[CallState, ...]) -> tuple[CallState, ...]:
+    """The calls at the front that run together: reads side by side, a write alone."""
+    if calls[0].kind == "write":
+        return calls[:1]
+    for index, call in enumerate(calls):
+        if call.kind == "write":
+            return calls[:index]
+    return calls
+
+
+def _why_skip(state: SessionState, run: RunState) -> str | None:
+    limits = run.limits
+    if run.stop_reason not in RUNS_CALLS:
+        return "Not started: the response that asked for it was not complete."
+    if run.calls_total > limits.max_calls:
+        return f"Not started: the run may make {limits.max_calls} tool calls."
+    if run.failures >= limits.max_consecutive_failures:
+        return "Not started: too many calls failed in a row."
+    if any(item.queue == "steering" and item.mode == "interrupt" for item in state.session.queue):
+        return "Skipped due to queued user message."
+    failed = any(
+        call.kind == "write" and call.result is not None and call.result.status != "succeeded" for call in run.calls
+    )
+    if failed and limits.on_failed_write != "continue":
+        return "Not started: a write before it failed."
+    return None
+
+
+def _between_rounds(state: SessionState, run: RunState) -> Step:
+    ending = None if run.rounds == 0 else _ending(run)
+    if ending is not None and ending.status != "succeeded":
+        return ending
+    if not run.injected:
+        queued = _next_queued(state, at_end=ending is not None or (run.rounds == 0 and _answered(state)))
+        if queued is not None:
+            return Inject(queued)
+    if ending is not None and not run.injected:
+        return ending
+    return _over_limit(run) or CallModel(run.rounds + 1)
+
+
+def _answered(state: SessionState) -> bool:
+    messages = state.session.messages
+    return bool(messages) and messages[-1].role == "assistant" and not messages[-1].interrupted
+
+
+def _over_limit(run: RunState) -> Finish | None:
+    limits = run.limits
+    if run.rounds >= limits.max_rounds:
+        return _fail("max_rounds", f"The run reached its {limits.max_rounds} rounds.", recoverable=True)
+    if limits.max_total_tokens is not None and run.usage.total + run.discarded.total >= limits.max_total_tokens:
+        return _fail("limit", f"The run used its {limits.max_total_tokens} tokens.")
+    cost = run.usage.cost
+    if limits.max_cost is not None and cost is not None and cost >= limits.max_cost:
+        return _fail("limit", f"The run used its {limits.max_cost} US dollars.")
+    return None
+
+
+def _next_queued(state: SessionState, *, at_end: bool) -> Queued | None:
+    """Steering goes first, one message a round; a follow-up when the run would end."""
+    queue = state.session.queue
+    steering = next((item for item in queue if item.queue == "steering"), None)
+    if steering is not None or not at_end:
+        return steering
+    return queue[0] if queue else None
+
+
+def _ending(run: RunState) -> Finish | None:
+    """How the run ends after its latest round, unless that round leads on to another."""
+    if run.failure is not None:
+        return Finish(run.failure.status, run.failure, run.text)
+    if run.calls:
+        return _after_calls(run)
+    match run.stop_reason:
+        case "end" | "stop_sequence":
+            return _answer(run)
+        case "pause":
+            return None
+        case "max_tokens":
+            return _fail("truncated", "The response was cut at the token limit.", run.text)
+        case "refusal":
+            return Finish("refused", Failure("refused", "The model declined to answer."), run.text)
+        case "content_filter":
+            failure = Failure("blocked", "A content filter stopped the response.", "content_filter")
+            return Finish("blocked", failure, run.text)
+        case _:
+            raw = run.raw_stop_reason
+            return _fail("invalid_response", f"The model stopped for a reason that is not known: {raw!r}.", run.text)
+
+
+def _answer(run: RunState) -> Finish:
+    if run.text:
+        return Finish("succeeded", None, run.text)
+    return _fail("invalid_response", "The model gave an empty answer.")
+
+
+def _after_calls(run: RunState) -> Finish | None:
+    limits = run.limits
+    if run.stop_reason == "max_tokens":
+        return _fail("truncated", "The response was cut at the token limit.", run.text)
+    if run.stop_reason not in RUNS_CALLS:
+        return _ending(attrs.evolve(run, calls=()))
+    if run.calls_total > limits.max_calls:
+        return _fail("limit", f"The run asked for more than its {limits.max_calls} tool calls.", run.text)
+    if run.failures >= limits.max_consecutive_failures:
+        return _fail("dependency_failed", f"{run.failures} tool calls failed in a row.", run.text)
+    if limits.on_failed_write == "end" and any(_failed_write(call) for call in run.calls):
+        return _fail("dependency_failed", "A write failed.", run.text)
+    return None
+
+
+def _failed_write(call: CallState) -> bool:
+    return call.kind == "write" and call.result is not None and call.result.status == "failed"
+
+
+def _fail(code: Code, message: str, text: str = "", *, recoverable: bool = False) -> Finish:
+    return Finish("error", Failure("error", message, code, recoverable), text)

@@ -1,0 +1,114 @@
+"""From state to the request that a provider sends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from .history import Normaliser, normalise_history
+from .messages import Message, memoised
+from .parts import File, Image, RawBlock, Text, Thinking, ToolCall, ToolResult
+from .state import SessionState
+
+ThinkingLevel: TypeAlias = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+@attrs.frozen
+class SystemBlock:
+    """One layer of the prompt, resolved. ``cache`` marks the end of the prefix worth caching."""
+
+    text: str
+    cache: bool = False
+
+
+@attrs.frozen(eq=False)
+class ToolSpec:
+    """What the model is told of a tool. ``schema`` is JSON Schema with an object on top."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+@attrs.frozen
+class RequestInputs:
+    """What is gathered fresh for each round and is no part of the state."""
+
+    system: tuple[SystemBlock, ...] = ()
+    tools: tuple[ToolSpec, ...] = ()
+    max_tokens: int | None = None
+    thinking: ThinkingLevel | None = None
+    temperature: float | None = None
+
+
+@attrs.frozen
+class ModelRequest:
+    """A request in neutral terms; ``messages`` are normalised. Absent options are left to the provider.
+
+    ``memo`` lives as long as the session: a provider may keep what it has encoded of earlier rounds there.
+    """
+
+    session_id: str
+    messages: tuple[Message, ...]
+    system: tuple[SystemBlock, ...] = ()
+    tools: tuple[ToolSpec, ...] = ()
+    max_tokens: int | None = None
+    thinking: ThinkingLevel | None = None
+    temperature: float | None = None
+    memo: dict[str, Any] = attrs.field(factory=dict, eq=False, repr=False)
+
+
+class RenderMemo:
+    """What a session keeps from round to round so that no round walks its whole history again."""
+
+    def __init__(self) -> None:
+        self.normaliser = Normaliser()
+        self.provider: dict[str, Any] = {}
+
+
+def render(state: SessionState, inputs: RequestInputs, memo: RenderMemo | None = None) -> ModelRequest:
+    """The next request: the conversation so far, normalised, with the round's inputs. A memo only makes it faster."""
+    history = state.session.messages
+    messages = normalise_history(history) if memo is None else memo.normaliser.feed(history)
+    return ModelRequest(
+        state.session.id,
+        messages,
+        inputs.system,
+        inputs.tools,
+        inputs.max_tokens,
+        inputs.thinking,
+        inputs.temperature,
+        {} if memo is None else memo.provider,
+    )
+
+
+def request_chars(request: ModelRequest) -> int:
+    """The request's size in characters: prompt, history and tools, without images and files."""
+    return (
+        sum(len(block.text) for block in request.system)
+        + sum(len(tool.name) + len(tool.description) for tool in request.tools)
+        + sum(memoised(message, "chars", message_chars) for message in request.messages)
+    )
+
+
+def message_chars(message: Message) -> int:
+    """Characters of a message that a model would read."""
+    return sum(_part_chars(part) for part in message.parts)
+
+
+def _part_chars(part: object) -> int:
+    match part:
+        case Text(text=text) | Thinking(text=text):
+            return len(text)
+        case ToolCall(name=name, arguments_json=arguments):
+            return len(name) + len(arguments)
+        case ToolResult(parts=parts, error=error):
+            told = 0 if error is None else len(error.category) + len(error.message)
+            return told + sum(_part_chars(item) for item in parts)
+        case RawBlock(json=json):
+            return len(json)
+        case Image() | File():
+            return 0
+    return 0

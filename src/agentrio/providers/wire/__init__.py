@@ -1,0 +1,1 @@
+"""The wire, without any I/O: bytes in, neutral values out, and back."""

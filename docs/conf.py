@@ -1,0 +1,72 @@
+"""Sphinx configuration, and the hook that writes the reference from what the package exports."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import shutil
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+project = "agentrio"
+author = "agentrio contributors"
+project_copyright = "agentrio contributors"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = "agentrio"
+default_role = "literal"  # in a docstring, `name` is code
+myst_heading_anchors = 3
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+
+# The modules of the reference, in the order in which it shows them. One that does not exist yet, or exports nothing,
+# has no page.
+REFERENCE = ["agentrio", "agentrio.parts", "agentrio.events", "agentrio.testing"]
+
+GENERATED = Path(__file__).parent / "_generated"
+
+
+def write_reference(app: Sphinx) -> None:
+    """Write one page for each module of the reference. A name that two modules export is indexed in the first."""
+    shutil.rmtree(GENERATED, ignore_errors=True)
+    GENERATED.mkdir()
+    seen: set[int] = set()
+    for order, name in enumerate(REFERENCE):
+        if importlib.util.find_spec(name) is None:
+            continue
+        exported = getattr(importlib.import_module(name), "__all__", ())
+        if exported:
+            page = GENERATED / f"{order:02}-{name}.rst"
+            page.write_text(_page(name, sorted(exported, key=str.casefold), seen), encoding="utf-8")
+
+
+def _page(module_name: str, exported: list[str], seen: set[int]) -> str:
+    module = importlib.import_module(module_name)
+    lines = [module_name, "=" * len(module_name), "", f".. automodule:: {module_name}", "   :no-members:", ""]
+    for name in exported:
+        value: Any = getattr(module, name)
+        if inspect.ismodule(value) or name.startswith("__"):
+            continue
+        lines += [f".. {_directive(value)}:: {module_name}.{name}"]
+        if inspect.isclass(value):
+            lines += ["   :members:"]
+        if id(value) in seen:
+            lines += ["   :no-index:"]
+        seen.add(id(value))
+        lines += [""]
+    return "\n".join(lines)
+
+
+def _directive(value: Any) -> str:
+    if inspect.isclass(value):
+        return "autoexception" if issubclass(value, BaseException) else "autoclass"
+    return "autofunction" if inspect.isroutine(value) else "autodata"
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("builder-inited", write_reference)

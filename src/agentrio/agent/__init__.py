@@ -1,0 +1,1 @@
+"""What an app declares: tools and what they are given."""

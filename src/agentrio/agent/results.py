@@ -1,0 +1,131 @@
+"""From what a tool returns, or raises, to what the model reads."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+
+from ..domain.parts import CallError, File, Image, ResultPart, Text
+from .js_json import NotJSON, js_json
+
+GENERIC_FAILURE = "The tool failed."
+
+
+class ToolError(Exception):
+    """Raised by a tool to tell the model what went wrong, in words meant for it.
+
+    Whatever else a tool raises is told as "The tool failed.", since its text was not written for the model.
+    """
+
+
+class ResultError(Exception):
+    """A tool returned what can't be sent to a model. The message is safe to show to it."""
+
+
+def to_parts(value: object) -> tuple[ResultPart, ...]:
+    """A tool's return value as the parts of its result.
+
+    Strings are sent as they are; parts, and lists or tuples of parts and strings, too; everything else becomes compact
+    JSON as JavaScript would write it.
+
+    Raises:
+        ResultError: the value is binary, mixes parts with other values, or can't be JSON.
+    """
+    match value:
+        case str():
+            return (Text(_plain(value)),)
+        case Text() | Image() | File():
+            return (value,)
+        case list() | tuple() if any(isinstance(item, Text | Image | File) for item in value):
+            return tuple(_part(item) for item in value)
+        case _:
+            return (Text(_json(value)),)
+
+
+def _part(item: object) -> ResultPart:
+    match item:
+        case str():
+            return Text(_plain(item))
+        case Text() | Image() | File():
+            return item
+        case _:
+            raise ResultError("the result mixes images, files or texts with other values")
+
+
+def _plain(text: str) -> str:
+    if text.isascii():
+        return str.__str__(text)  # not str(): that of an enum of strings is its name
+    return text.encode(errors="surrogatepass").decode(errors="replace")  # half of a surrogate pair can't be sent
+
+
+def _json(value: object) -> str:
+    try:
+        return js_json(value)
+    except NotJSON as wrong:
+        raise ResultError(f"result is not JSON-serialisable: {wrong}") from wrong
+
+
+def truncate(parts: Sequence[ResultPart], max_chars: int) -> tuple[ResultPart, ...]:
+    """The parts with their text cut to ``max_chars`` characters in all, and a mark that says how many are missing.
+
+    The mark itself is not counted. Images and files stay.
+    """
+    missing = sum(len(part.text) for part in parts if isinstance(part, Text)) - max_chars
+    if missing <= 0:
+        return tuple(parts)
+    kept: list[ResultPart] = []
+    room, last = max_chars, 0
+    for part in parts:
+        if isinstance(part, Text):
+            if room <= 0 and kept and any(isinstance(item, Text) for item in kept):
+                continue
+            last = len(kept)
+            part, room = Text(part.text[:room]), room - len(part.text)
+        kept.append(part)
+    kept[last] = Text(f"{kept[last].text}…[truncated {missing} chars]")  # type: ignore[union-attr]  # the last text
+    return tuple(kept)
+
+
+def check_images(parts: Sequence[ResultPart], *, max_bytes: int, max_images: int) -> int:
+    """How many images the parts hold, all of them fit to be sent.
+
+    ``max_images`` is how many the run may still return; ``max_bytes`` bounds each image and each file.
+
+    Raises:
+        ResultError: there are too many images, or one is too large, is no base64, or says that it is no image.
+    """
+    images = sum(isinstance(part, Image) for part in parts)
+    if images > max_images:
+        raise ResultError(f"the result holds {images} images; at most {max_images} more may be returned in this run")
+    for part in parts:
+        if not isinstance(part, Text):
+            _check_binary(part, max_bytes)
+    return images
+
+
+def _check_binary(part: Image | File, max_bytes: int) -> None:
+    noun = "image" if isinstance(part, Image) else "file"
+    size = len(part.data) * 3 // 4 - part.data[-2:].count("=")
+    if size > max_bytes:
+        raise ResultError(f"the {noun} has {size} bytes; at most {max_bytes} are allowed")
+    if isinstance(part, Image) and not part.media_type.startswith("image/"):
+        raise ResultError(f"an image has the media type {part.media_type!r}")
+    try:
+        base64.b64decode(part.data, validate=True)
+    except (binascii.Error, ValueError):
+        raise ResultError(f"the data of the {noun} is not base64") from None
+
+
+def failure(error: Exception) -> CallError:
+    """What the model is told of an exception that left a tool."""
+    if isinstance(error, ToolError) and (text := _plain(str(error)).strip()):
+        return CallError("tool_failed", text)
+    if isinstance(error, ResultError):
+        return CallError("tool_failed", f"The tool's {error}." if str(error).startswith("result") else f"{error}.")
+    return CallError("tool_failed", GENERIC_FAILURE)
+
+
+def tool_error_json(error: CallError) -> str:
+    """A failed call as the model reads it: ``{"error": category, "message": ...}``."""
+    return js_json({"error": error.category, "message": error.message})

@@ -111,6 +111,8 @@ class RunState:
     text: str = ""
     usage: Usage = NO_USAGE
     discarded: Usage = NO_USAGE
+    round_usage: Usage = NO_USAGE
+    round_discarded: Usage = NO_USAGE
     suspension: Suspension | None = None
     result: RunResult[Any] | None = None
 
@@ -204,6 +206,8 @@ def _complete(state: SessionState, run: RunState, event: MessageCompleted) -> Se
         text=message.text or run.text,
         usage=run.usage + event.usage,
         discarded=run.discarded + event.discarded,
+        round_usage=event.usage,
+        round_discarded=event.discarded,
     )
 
 

@@ -1,0 +1,82 @@
+"""A run as others see it: what the run writes and anyone may read, and the way to stop it."""
+
+from __future__ import annotations
+
+from contextvars import Context, ContextVar
+from typing import Any
+
+import trio
+
+from agentrio.domain.errors import RunNotEnded, RunSuspendedError
+from agentrio.domain.status import RunResult, Suspension
+
+from .tool_pool import Work
+
+current_run: ContextVar[Run | None] = ContextVar("agentrio_current_run", default=None)
+
+
+class Run:
+    """One run of a session: its outcome once it has one, and ``stop()``."""
+
+    def __init__(self, id: str, session: str, context: Context, caller_deadline: float) -> None:
+        self.id = id
+        self.session_id = session
+        self.outcome: RunResult[Any] | Suspension | None = None
+        self.context = context
+        self.caller_deadline = caller_deadline
+        self.scope = trio.CancelScope()
+        self.stop_reason: str | None = None
+        self.stop_after_round: str | None = None
+        self.works: set[Work] = set()
+        self.done = trio.Event()
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id} {'open' if self.outcome is None else self.outcome}>"
+
+    @property
+    def result(self) -> RunResult[Any]:
+        """How the run ended.
+
+        Raises:
+            RunNotEnded: it has not.
+            RunSuspendedError: it is suspended, and will end another time.
+        """
+        if self.outcome is None:
+            raise RunNotEnded(f"run {self.id} has not ended; leave its block, or await run.wait()")
+        if isinstance(self.outcome, Suspension):
+            raise RunSuspendedError(f"run {self.id} is suspended: {self.outcome.reason}")
+        return self.outcome
+
+    def stop(self, *, reason: str | None = None) -> bool:
+        """Cancel the run at once; whether there was one to cancel. The first reason wins.
+
+        The run settles, then tells ``RunEnded`` with status ``cancelled``; ``wait()`` waits for that. Legal from
+        anywhere in the runtime's thread: consumers, tools, instruments.
+        """
+        if self.outcome is not None:
+            return False
+        if self.stop_reason is None:
+            self.stop_reason = reason or "stopped"
+        self.scope.cancel()
+        for work in tuple(self.works):
+            work.cancel("stop")
+        return True
+
+    async def wait(self) -> RunResult[Any] | Suspension:
+        """The outcome, once there is one.
+
+        Raises:
+            WouldDeadlock: called by the run's own tool.
+        """
+        refuse_own_run(self, "wait for the end of")
+        await self.done.wait()
+        assert self.outcome is not None
+        return self.outcome
+
+
+def refuse_own_run(run: Run, verb: str) -> None:
+    """Raise ``WouldDeadlock`` where this task is the run, or one of its tools."""
+    from agentrio.domain.errors import WouldDeadlock
+
+    if current_run.get() is run and run.outcome is None:
+        raise WouldDeadlock(f"a tool can't {verb} the run that it belongs to ({run.id})")

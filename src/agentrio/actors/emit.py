@@ -1,0 +1,33 @@
+"""The way of a structural event: numbered, committed, published."""
+
+from __future__ import annotations
+
+import trio
+
+from agentrio.domain.events import StructuralEvent
+from agentrio.stores.base import Journal
+
+from .hub import Hub
+
+
+class Emitter:
+    """Numbers structural events, commits them, and publishes what is committed, in that order."""
+
+    def __init__(self, hub: Hub, journal: Journal) -> None:
+        self._hub = hub
+        self._journal = journal
+        self._turn = trio.StrictFIFOLock()
+
+    async def emit(self, *events: StructuralEvent) -> None:
+        """Publish a batch once it is committed. No checkpoint where the journal needs none."""
+        try:
+            self._turn.acquire_nowait()
+        except trio.WouldBlock:
+            await self._turn.acquire()
+        try:
+            for seq, event in enumerate(events, self._hub.state.session.seq + 1):
+                object.__setattr__(event, "seq", seq)  # stamped once, before anyone has seen it
+            await self._journal.append(events)
+            self._hub.publish(events)
+        finally:
+            self._turn.release()

@@ -1,0 +1,237 @@
+"""What others hold of a session: it can only send, and read what the actor wrote."""
+
+from __future__ import annotations
+
+import math
+from types import TracebackType
+from typing import Any, Literal
+
+import trio
+
+from agentrio.domain.errors import WouldDeadlock
+from agentrio.domain.events import Event, SteerMode
+from agentrio.domain.state import Session
+from agentrio.domain.status import RunResult, Suspension
+
+from .cell import Run, refuse_own_run
+from .readers import Lossless, Reader
+from .session import Content, Receipt, SessionActor
+from .supervise import shielded
+
+SETTLED = 1.0  # seconds beyond the stop grace that a left block waits for its run's end
+
+
+class RunStream:
+    """A run and its events, in the hands of one task."""
+
+    def __init__(self, run: Run, reader: Lossless) -> None:
+        self._run = run
+        self._reader = reader
+
+    def __aiter__(self) -> Lossless:
+        return self._reader
+
+    async def __anext__(self) -> Event:
+        return await self._reader.__anext__()
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self._run.id
+
+    @property
+    def outcome(self) -> RunResult[Any] | Suspension | None:
+        """How the run ended or came to rest; None while it is open."""
+        return self._run.outcome
+
+    @property
+    def result(self) -> RunResult[Any]:
+        """How the run ended; raises ``RunNotEnded`` or ``RunSuspendedError``."""
+        return self._run.result
+
+    def stop(self, *, reason: str | None = None) -> bool:
+        """Cancel the run; the events already published and its ending can still be read."""
+        return self._run.stop(reason=reason)
+
+
+class RunBlock:
+    """``async with session.run(text) as run``: the run is accepted on entering, stopped on leaving early."""
+
+    def __init__(self, actor: SessionActor, content: Content) -> None:
+        self._actor = actor
+        self._content = content
+        self._run: Run | None = None
+        self._reader: Lossless | None = None
+
+    async def __aenter__(self) -> RunStream:
+        if self._run is not None:
+            raise RuntimeError("this run's block has been entered already; call session.run() again")
+        self._run = self._actor.accept(self._content, trio.current_effective_deadline())
+        self._reader = self._actor.hub.read_run(self._run.id)
+        self._reader.owner = trio.lowlevel.current_task()
+        return RunStream(self._run, self._reader)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._run is not None and self._reader is not None
+        self._reader.close()
+        if not self._run.done.is_set():
+            await stop_and_wait(self._run, "its block was left", self._actor.agent.limits.stop_grace)
+
+
+async def stop_and_wait(run: Run, reason: str, grace: float) -> None:
+    """Stop a run and wait for its end, whatever happens to the caller meanwhile."""
+    run.stop(reason=reason)
+    with shielded(grace + SETTLED):
+        await run.done.wait()
+
+
+class ReaderBlock:
+    """``async with ... as events``: a reader for the time of the block."""
+
+    def __init__(self, open: Any) -> None:
+        self._open = open
+        self._reader: Reader | None = None
+
+    async def __aenter__(self) -> Reader:
+        reader: Reader = self._open()
+        self._reader = reader
+        return reader
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._reader is not None
+        self._reader.close()
+
+
+class SessionHandle:
+    """A live session. Everything synchronous here takes effect at once and is legal from anywhere in the loop."""
+
+    def __init__(self, actor: SessionActor) -> None:
+        self._actor = actor
+
+    def __repr__(self) -> str:
+        return f"<SessionHandle {self.id} of agent {self._actor.agent.name!r}>"
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self._actor.value.id
+
+    @property
+    def value(self) -> Session:
+        """The conversation as it stands: immutable, JSON-safe, and yours to keep after the session is closed."""
+        return self._actor.value
+
+    @property
+    def current_run(self) -> Run | None:
+        """The open run, if there is one."""
+        return self._actor.current
+
+    def run(self, content: Content) -> RunBlock:
+        """A block that runs one user message and iterates its events; leaving it early stops the run.
+
+        Nothing happens before the block is entered. Entering raises ``SessionBusy``, ``SessionClosed`` or
+        ``SessionCrashed`` where the run can't be taken on.
+        """
+        return RunBlock(self._actor, content)
+
+    async def start(self, content: Content) -> Run:
+        """Run one user message without reading it here: the session owns the run."""
+        return self._actor.accept(content, math.inf)
+
+    async def ask(self, content: Content) -> RunResult[Any]:
+        """Run one user message and wait for its end. Cancelling the caller stops the run."""
+        self._refuse_deadlock("ask")
+        return await self._wait(self._actor.accept(content, trio.current_effective_deadline()))
+
+    async def proceed(self) -> RunResult[Any]:
+        """Answer the conversation as it stands, without a new message, and wait for the end.
+
+        Raises:
+            NothingToProceed: it ends with a finished answer, and nothing is queued.
+        """
+        self._refuse_deadlock("proceed")
+        return await self._wait(self._actor.proceed(trio.current_effective_deadline()))
+
+    async def _wait(self, run: Run) -> RunResult[Any]:
+        try:
+            await run.done.wait()
+        except BaseException:
+            await stop_and_wait(run, "its caller was cancelled", self._actor.agent.limits.stop_grace)
+            raise
+        return run.result
+
+    def stop(self, *, reason: str | None = None, when: Literal["now", "after_round"] = "now") -> bool:
+        """Stop the open run, at once or when its round is over; whether there was one. The first reason wins."""
+        run = self._actor.current
+        if run is None or run.outcome is not None:
+            return False
+        if when == "now":
+            return run.stop(reason=reason)
+        if when != "after_round":
+            raise ValueError(f"when is {when!r}; it is 'now' or 'after_round'")
+        run.stop_after_round = run.stop_after_round or reason or "stopped after the round"
+        return True
+
+    def steer(self, content: Content, mode: SteerMode = "after_calls") -> Receipt:
+        """Queue a message for the next round of the open run, or for the next run.
+
+        ``interrupt`` also cancels running read tools, lets a running write finish, and skips calls not yet started.
+        """
+        if mode not in ("after_calls", "interrupt"):
+            raise ValueError(f"mode is {mode!r}; it is 'after_calls' or 'interrupt'")
+        return self._actor.queue(content, "steering", mode)
+
+    def follow_up(self, content: Content) -> Receipt:
+        """Queue a message for when the open run would end, or for the next run."""
+        return self._actor.queue(content, "follow_up")
+
+    def unqueue(self, message_id: str) -> bool:
+        """Take a queued message back; whether it was still waiting."""
+        return self._actor.unqueue(message_id)
+
+    def events(self, after: int | None = None) -> ReaderBlock:
+        """A block that reads the session's events: those behind the cursor ``after``, then live ones.
+
+        An event's ``seq`` is the cursor. None starts now. Deltas of a reader that lags are melted together, and a
+        reader far behind finds a ``Resync``. The stream ends when the session closes.
+        """
+        hub = self._actor.hub
+        return ReaderBlock(lambda: hub.read_after(after, self._actor.origin()))
+
+    async def wait_idle(self) -> None:
+        """Wait until no run is open.
+
+        Raises:
+            WouldDeadlock: the open run waits for this very task to read its events.
+        """
+        self._refuse_deadlock("wait_idle")
+        while self._actor.current is not None and not self._actor.ended.is_set():
+            await self._actor.current.done.wait()
+
+    async def close(self) -> None:
+        """Stop the open run and end the session. Closing twice is fine.
+
+        Raises:
+            WouldDeadlock: called in the block of the open run, or by one of its tools.
+        """
+        self._refuse_deadlock("close")
+        await self.close_quietly()
+
+    async def close_quietly(self) -> None:
+        """Close on the way out: waits for the end even under a cancel."""
+        self._actor.close()
+        with shielded(self._actor.agent.limits.stop_grace + SETTLED):
+            await self._actor.ended.wait()
+
+    def _refuse_deadlock(self, verb: str) -> None:
+        run = self._actor.current
+        if run is None or run.outcome is not None:
+            return
+        refuse_own_run(run, verb)
+        if run.stop_reason is None and self._actor.hub.reads_alone(trio.lowlevel.current_task()):
+            raise WouldDeadlock(
+                f"{verb}() inside the block of run {run.id} would wait for a run that waits to be read here; "
+                "read its events to the end, stop it, or leave the block first"
+            )

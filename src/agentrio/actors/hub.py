@@ -1,0 +1,97 @@
+"""How a session's events reach its readers: one synchronous publish, and one place where the run waits."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import trio
+
+from agentrio.domain.events import DraftSnapshot, Event, Origin, Resync, StructuralEvent
+from agentrio.domain.parts import Part
+from agentrio.domain.state import SessionState, reduce
+
+from .readers import Lossless, Merging, Reader
+
+KEPT = 4096  # structural events kept for ``events(after=)``; some hundred runs
+
+R = TypeVar("R", bound=Reader)
+
+Draft = Callable[[], tuple[str, tuple[Part, ...]]]
+
+
+class Hub:
+    """A session's state and its readers. Whoever publishes folds: the state is never behind the events."""
+
+    def __init__(self, state: SessionState, taps: Sequence[Reader] = ()) -> None:
+        self.state = state
+        self.draft: Draft | None = None
+        self._readers: list[Reader] = []
+        self._taps = taps  # the runtime's subscriptions; it owns the list
+        self._log: deque[StructuralEvent] = deque(maxlen=KEPT)
+        self._waiting = trio.lowlevel.ParkingLot()
+
+    def publish(self, events: Sequence[Event]) -> None:
+        """Tell everyone, in order and at once; never waits. Structural events have their ``seq`` already."""
+        for event in events:
+            if event.structural:
+                self.state = reduce(self.state, event)
+                self._log.append(event)  # type: ignore[arg-type]  # structural says which arm of the union it is
+        self.tell(events)
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """Publish events that are not structural: the path of every delta."""
+        for reader in self._readers:
+            reader.put(events)
+        for tap in self._taps:
+            tap.put(events)
+
+    async def room(self) -> None:
+        """Wait until no reader is full. Without a full one this is no checkpoint."""
+        while any(reader.full for reader in self._readers) or any(tap.full for tap in self._taps):
+            await self._waiting.park()
+
+    def read_run(self, run: str) -> Lossless:
+        """A reader of everything from now on that ends with the run."""
+        return self.join(Lossless(self.forget, self.make_room, run=run))
+
+    def read_after(self, cursor: int | None, origin: Origin) -> Merging:
+        """A reader that replays the structural events behind the cursor, then goes live.
+
+        ``None`` is now. Where older events are no longer kept, the first one is a ``Resync``.
+        """
+        reader = Merging(self.forget)
+        missed = [] if cursor is None else [event for event in self._log if event.seq > cursor]
+        if cursor is not None and cursor < self.state.session.seq - len(missed):
+            reader.put([Resync(origin, self.state.session.seq - len(missed))])
+        if missed:
+            reader.put(missed)
+        if self.draft is not None:
+            message_id, parts = self.draft()
+            reader.put([DraftSnapshot(origin, self.state.session.seq, message_id, parts)])
+        self._readers.append(reader)
+        return reader
+
+    def make_room(self) -> None:
+        """A reader has room again, or is gone."""
+        self._waiting.unpark_all()
+
+    def reads_alone(self, task: trio.lowlevel.Task) -> bool:
+        """Whether this task is the one that the run may have to wait for."""
+        return any(isinstance(reader, Lossless) and reader.owner is task for reader in self._readers)
+
+    def end(self) -> None:
+        """The session is over: every reader ends behind what it has."""
+        for reader in list(self._readers):
+            reader.end()
+
+    def join(self, reader: R) -> R:
+        """Add a reader of everything from now on."""
+        self._readers.append(reader)
+        return reader
+
+    def forget(self, reader: Reader) -> None:
+        """A reader is gone."""
+        self._readers.remove(reader)
+        self.make_room()

@@ -1,0 +1,168 @@
+"""The run: ask the plan, perform the step, publish what came of it, until the end or a stop."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+
+from agentrio.domain.events import MessageAdded, RunEnded, RunStarted
+from agentrio.domain.limits import Limits
+from agentrio.domain.messages import Message
+from agentrio.domain.plan import (
+    CallModel,
+    CloseRound,
+    Finish,
+    Inject,
+    ProposeCalls,
+    RunCalls,
+    SkipCalls,
+    Step,
+    plan,
+)
+from agentrio.domain.status import Failure, RunResult, Status
+
+from .bench import Bench
+from .cell import current_run
+from .model_calls import ModelCalls
+from .settle import round_ended, settle
+from .supervise import log, shielded
+from .tool_calls import ToolCalls
+
+
+class Loop:
+    """One run from ``RunStarted`` to ``RunEnded``. ``crash`` is the fault of ours that ended it, if one did."""
+
+    def __init__(self, bench: Bench, prompt: Message | None, limits: Limits, drain: Callable[[], Awaitable[None]]):
+        self._bench = bench
+        self._prompt = prompt
+        self._limits = limits
+        self._drain = drain
+        self.models = ModelCalls(bench)
+        self.calls = ToolCalls(bench)
+        self.crash: Exception | None = None
+
+    async def run(self) -> None:
+        """Work the run to its end. However it ends, ``RunEnded`` is published before this returns or raises."""
+        run = self._bench.run
+        current_run.set(run)
+        finish: Finish | None = None
+        try:
+            with run.scope:
+                finish = await self._drive()
+        except Exception as fault:
+            log.exception("run %s crashed", run.id)
+            self.crash = fault
+        except BaseException:  # a cancel from outside, or an exit: the run still gets its end
+            await self._end(None)
+            raise
+        await self._end(finish)
+
+    async def _drive(self) -> Finish:
+        bench = self._bench
+        await self._begin()
+        while True:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            await self._drain()
+            state = bench.state
+            if bench.run.stop_after_round is not None and not state.round_open and state.rounds > 0:
+                return self._finish_after_round()
+            step = plan(bench.session_state)
+            assert step is not None
+            if isinstance(step, Finish):
+                return step
+            await self._perform(step)
+
+    async def _begin(self) -> None:
+        bench = self._bench
+        tag = bench.agent.model.tag
+        started = RunStarted(bench.origin, tag.model, tag.provider, bench.agent.thinking, self._limits)
+        if self._prompt is None:
+            await bench.emitter.emit(started)
+        else:
+            await bench.emitter.emit(started, MessageAdded(bench.origin, self._prompt))
+
+    async def _perform(self, step: Step) -> None:
+        match step:
+            case CallModel(round=number):
+                await self.models.call(number)
+            case Inject(queued=queued):
+                await self._bench.emitter.emit(MessageAdded(self._bench.origin, queued.message, queued.queue))
+            case ProposeCalls(calls=calls):
+                await self.calls.propose(calls)
+            case RunCalls(segment=segment):
+                await self.calls.run_segment(segment)
+            case SkipCalls(calls=calls, why=why):
+                await self.calls.skip(calls, why)
+            case CloseRound():
+                await self._bench.emitter.emit(round_ended(self._bench))
+            case _:
+                raise NotImplementedError(f"a run of this process can't perform {step}")
+
+    def _finish_after_round(self) -> Finish:
+        run = self._bench.run
+        if run.stop_reason is None:
+            run.stop_reason = run.stop_after_round
+        return Finish("cancelled", None, self._bench.state.text)
+
+    async def _end(self, finish: Finish | None) -> None:
+        """Settle what is open, then end. The run is over when ``RunEnded`` is out: nothing awaits behind it."""
+        bench = self._bench
+        with shielded(self._limits.stop_grace) as grace:
+            if bench.session_state.run is None or bench.session_state.run.id != bench.run.id:
+                await self._begin()
+            await self._settle()
+            await bench.emitter.emit(RunEnded(bench.origin, self._result(finish)))
+        if grace.cancelled_caught:
+            log.error("run %s could not settle within its grace", bench.run.id)
+        bench.run.outcome = bench.state.result or self._result(finish)
+        bench.run.works.clear()
+        bench.run.done.set()
+
+    async def _settle(self) -> None:
+        try:
+            await settle(self._bench, self.models, self.calls, why="stopped" if self.crash is None else "crashed")
+        except Exception as fault:  # the end must come all the same
+            log.exception("run %s crashed while it settled", self._bench.run.id)
+            self.crash = fault
+
+    @property
+    def settled(self) -> bool:
+        """Whether ``RunEnded`` was published."""
+        return self._bench.state.result is not None
+
+    def _result(self, finish: Finish | None) -> RunResult[Any]:
+        bench, state = self._bench, self._bench.state
+        status, failure = self._verdict(finish)
+        text = finish.text if finish is not None and status == finish.status else state.text
+        return RunResult(
+            run_id=state.id,
+            status=status,
+            text=text,
+            usage=state.usage,
+            stop_reason=state.stop_reason,
+            raw_stop_reason=state.raw_stop_reason,
+            failure=failure,
+            model=state.model,
+            provider=state.provider,
+            rounds=state.rounds,
+            discarded=state.discarded,
+            reason=bench.run.stop_reason,
+            queued=len(bench.session_state.session.queue),
+        )
+
+    def _verdict(self, finish: Finish | None) -> tuple[Status, Failure | None]:
+        """Who won: the one place where a requested stop beats whatever the loop came to."""
+        run = self._bench.run
+        if self.crash is not None and run.stop_reason is None:
+            return "error", Failure("error", f"The run crashed: {type(self.crash).__name__}.", "crashed")
+        if run.stop_reason is not None:
+            return "cancelled", None
+        if finish is not None:
+            return finish.status, finish.failure
+        if run.scope.cancelled_caught:
+            limit = self._limits.deadline
+            return "error", Failure("error", f"The run did not end within its {limit:g} seconds.", "deadline", True)
+        run.stop_reason = "the task that hosts the session was cancelled"
+        return "cancelled", None

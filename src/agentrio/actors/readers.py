@@ -1,0 +1,231 @@
+"""Who reads a session's events: buffers that the hub fills without waiting, and tasks that empty them.
+
+A reader that keeps everything (``Lossless``) asks the run to wait while it is full. One that may not slow anybody
+(``Merging``, ``Dropping``) melts or drops deltas instead.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import attrs
+import trio
+
+from agentrio.domain.events import Event, Resync, RunEnded, RunSuspended, TextDelta, ThinkingDelta, ToolInputDelta
+
+FULL = 512  # events; about 100 KB of deltas, several reads of the socket
+LOW = 256  # events; once full, the run goes on when this few are left
+
+_DELTAS = (TextDelta, ThinkingDelta, ToolInputDelta)
+
+T = TypeVar("T")
+
+
+class Reader:
+    """An endless or ended stream of events for one task. Iterating is a checkpoint per batch, not per event."""
+
+    def __init__(self, forget: Callable[[Reader], None]) -> None:
+        self._forget = forget
+        self._task: trio.lowlevel.Task | None = None
+        self._ended = False
+        self.closed = False
+
+    def put(self, events: Sequence[Event]) -> None:
+        """Take a batch; never waits."""
+        raise NotImplementedError
+
+    @property
+    def full(self) -> bool:
+        """Whether the run has to wait for this reader."""
+        return False
+
+    def end(self) -> None:
+        """Nothing will follow; what is buffered can still be read."""
+        self._ended = True
+        self._wake()
+
+    def close(self) -> None:
+        """Read no more; the hub forgets this reader."""
+        if not self.closed:
+            self.closed = True
+            self._drop_all()
+            self._forget(self)
+            self.end()
+
+    def __aiter__(self) -> Reader:
+        return self
+
+    async def __anext__(self) -> Event:
+        if self._task is not None:
+            raise trio.BusyResourceError("another task is already reading this stream of events")
+        if self._has_events():
+            await trio.lowlevel.checkpoint_if_cancelled()
+        else:
+            await self._wait()
+        return self._next()
+
+    async def _wait(self) -> None:
+        while not self._has_events():
+            if self._ended:
+                raise StopAsyncIteration
+            self._task = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._leave)
+
+    def _leave(self, raise_cancel: object) -> trio.lowlevel.Abort:
+        self._task = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _wake(self) -> None:
+        if self._task is not None:
+            task, self._task = self._task, None
+            trio.lowlevel.reschedule(task)
+
+    def _has_events(self) -> bool:
+        raise NotImplementedError
+
+    def _next(self) -> Event:
+        raise NotImplementedError
+
+    def _drop_all(self) -> None:
+        raise NotImplementedError
+
+
+class Lossless(Reader):
+    """Every event, in order; the run waits before its next read while more than ``FULL`` are unread.
+
+    With a ``run``, the stream ends behind that run's ending.
+    """
+
+    def __init__(self, forget: Callable[[Reader], None], room: Callable[[], None], *, run: str | None = None) -> None:
+        super().__init__(forget)
+        self._events: deque[Event] = deque()
+        self._room = room
+        self._run = run
+        self._waited_for = False
+        self.owner: trio.lowlevel.Task | None = None
+
+    def put(self, events: Sequence[Event]) -> None:
+        self._events.extend(events)
+        last = events[-1]
+        if type(last) is RunEnded or type(last) is RunSuspended:
+            self._ended = self._ended or last.origin.run == self._run
+        self._wake()
+
+    @property
+    def full(self) -> bool:
+        if len(self._events) > FULL:
+            self._waited_for = True
+        return self._waited_for
+
+    def _has_events(self) -> bool:
+        return bool(self._events)
+
+    def _next(self) -> Event:
+        event = self._events.popleft()
+        if self._waited_for and len(self._events) <= LOW:
+            self._make_room()
+        return event
+
+    def _drop_all(self) -> None:
+        self._events.clear()
+        self._make_room()
+
+    def _make_room(self) -> None:
+        self._waited_for = False
+        self._room()
+
+
+@attrs.define(eq=False)
+class _Pending:
+    """An event that waits to be read; a delta collects the pieces that melt into it."""
+
+    event: Event
+    pieces: list[str] | None = None
+
+    def take(self) -> Event:
+        if self.pieces is None or not isinstance(self.event, _DELTAS):
+            return self.event
+        return attrs.evolve(self.event, text="".join(self.pieces))
+
+
+class Merging(Reader):
+    """Structural events always, deltas melted into the pending one of their part, never slowing the run.
+
+    Over ``max_pending`` events, those of the session that has most are replaced by one ``Resync``.
+    """
+
+    def __init__(self, forget: Callable[[Reader], None], *, max_pending: int = 1024) -> None:
+        super().__init__(forget)
+        self._max = max_pending
+        self._pending: deque[_Pending] = deque()
+        self._melting: dict[tuple[str, str, int], _Pending] = {}
+
+    def put(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if isinstance(event, _DELTAS):
+                self._melt(event)
+            else:
+                self._add(event)
+        if len(self._pending) > self._max:
+            self._resync(events[-1])
+        self._wake()
+
+    def _add(self, event: Event) -> None:
+        if event.structural and self._melting:
+            session = event.origin.session
+            self._melting = {key: item for key, item in self._melting.items() if key[0] != session}
+        self._pending.append(_Pending(event))
+
+    def _melt(self, event: TextDelta | ThinkingDelta | ToolInputDelta) -> None:
+        key = (event.origin.session, event.message_id, event.part)
+        pending = self._melting.get(key)
+        if pending is None:
+            pending = self._melting[key] = _Pending(event)
+            self._pending.append(pending)
+        elif pending.pieces is None:
+            held = pending.event
+            assert isinstance(held, _DELTAS)
+            pending.pieces = [held.text, event.text]
+        else:
+            pending.pieces.append(event.text)
+
+    def _resync(self, latest: Event) -> None:
+        counts: dict[str, int] = {}
+        for item in self._pending:
+            counts[item.event.origin.session] = counts.get(item.event.origin.session, 0) + 1
+        session = max(counts, key=lambda name: counts[name])
+        ours = [item for item in self._pending if item.event.origin.session == session]
+        last = ours[-1].event
+        dropped = sum(item.event.dropped if isinstance(item.event, Resync) else 1 for item in ours)
+        self._pending = deque(item for item in self._pending if item.event.origin.session != session)
+        self._melting = {key: item for key, item in self._melting.items() if key[0] != session}
+        self._pending.append(_Pending(Resync(last.origin, last.seq, dropped)))
+
+    def _has_events(self) -> bool:
+        return bool(self._pending)
+
+    def _next(self) -> Event:
+        item = self._pending.popleft()
+        if isinstance(item.event, _DELTAS):
+            self._melting.pop((item.event.origin.session, item.event.message_id, item.event.part), None)
+        return item.take()
+
+    def _drop_all(self) -> None:
+        self._pending.clear()
+        self._melting.clear()
+
+
+class Dropping(Merging):
+    """Structural events always; a delta only while fewer than ``max_pending`` events wait. ``dropped`` counts."""
+
+    def __init__(self, forget: Callable[[Reader], None], *, max_pending: int = 1024) -> None:
+        super().__init__(forget, max_pending=max_pending)
+        self.dropped = 0
+
+    def _melt(self, event: TextDelta | ThinkingDelta | ToolInputDelta) -> None:
+        if len(self._pending) < self._max:
+            self._pending.append(_Pending(event))
+        else:
+            self.dropped += 1

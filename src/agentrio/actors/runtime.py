@@ -1,0 +1,273 @@
+"""The root: who outlives whom, and in which order everything ends.
+
+Outside lies the infrastructure, shielded in a task of its own until the sessions have left; inside it the sessions;
+inside them the block of the user. A cancel from outside reaches the sessions first, and the pool and the models only
+when nobody relies on them any more.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Literal, TypeAlias
+
+import trio
+
+from agentrio.agent.agent import Agent
+from agentrio.domain.errors import DeclarationError, SessionClosed
+from agentrio.domain.identity import Identity
+from agentrio.domain.state import Session
+from agentrio.stores.base import NullJournal
+
+from .handle import ReaderBlock, SessionHandle
+from .models import Models
+from .readers import Dropping, Lossless, Merging, Reader
+from .session import SessionActor, Surroundings
+from .supervise import crashed, shielded
+from .tool_pool import ToolPool
+
+OnLag: TypeAlias = Literal["merge", "drop", "wait"]
+
+LEAVING = 5.0  # seconds that models may take to close once the sessions have left
+LONGEST_GRACE = 10.0  # seconds added to the longest stop grace before a shutdown waits no longer
+
+
+class _Infrastructure:
+    """What sessions rely on while they end."""
+
+    def __init__(self, pool: ToolPool, models: Models) -> None:
+        self._pool = pool
+        self._models = models
+        self._left = trio.Event()
+        self._shield = trio.CancelScope(shield=True)  # its deadline is set when the sessions have left
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        with self._shield:
+            async with trio.open_nursery() as outer:
+                await outer.start(self._models.run)
+                async with trio.open_nursery() as inner:
+                    await inner.start(self._pool.run, self._left)
+                    task_status.started()
+                self._models.close()
+
+    def leave(self) -> None:
+        """The sessions have left: end, from the inside out."""
+        self._shield.deadline = trio.current_time() + LEAVING
+        self._left.set()
+
+
+class Runtime:
+    """Where sessions live. Made by ``open_runtime``."""
+
+    def __init__(self, agents: Sequence[Agent[Any]], threads: int, rng: random.Random) -> None:
+        self._agents = _by_name(agents)
+        self._pool = ToolPool(threads)
+        self._models = Models()
+        self._rng = rng
+        self._taps: list[Reader] = []
+        self._actors: dict[str, SessionActor] = {}
+        self._nursery: trio.Nursery | None = None
+        self.closing = False
+
+    def __repr__(self) -> str:
+        return f"<Runtime {'closing' if self.closing else 'open'} with {len(self._actors)} sessions>"
+
+    @asynccontextmanager
+    async def open_session(
+        self,
+        agent: Agent[Any] | str,
+        *,
+        id: str | None = None,
+        value: Session | None = None,
+        identity: Identity | None = None,
+        services: Any = None,
+    ) -> AsyncIterator[SessionHandle]:
+        """A session for the time of a block: leaving it stops an open run and closes the session.
+
+        ``value`` continues an earlier conversation. Arguments and errors are those of ``start_session``.
+        """
+        handle = await self.start_session(agent, id=id, value=value, identity=identity, services=services)
+        try:
+            yield handle
+        finally:
+            await handle.close_quietly()
+
+    async def start_session(
+        self,
+        agent: Agent[Any] | str,
+        *,
+        id: str | None = None,
+        value: Session | None = None,
+        identity: Identity | None = None,
+        services: Any = None,
+    ) -> SessionHandle:
+        """A session that the runtime owns: it lives until ``close()``, or until the runtime ends.
+
+        Slow imports that the agent's model needs happen here, in a thread.
+
+        Raises:
+            DeclarationError: no agent of that name was given to ``open_runtime``.
+            SessionClosed: the runtime is closing.
+            ValueError: the id is taken by a session that is open, or differs from the value's.
+        """
+        declared = self._agent(agent)
+        session = self._value(declared, id, value)
+        await self._models.client(declared.model)
+        self._check_free(session.id)
+        around = Surroundings(self._pool, self._models.client, self._rng, self._taps, NullJournal())
+        actor = SessionActor(around, declared, session, identity, services)
+        assert self._nursery is not None
+        self._actors[session.id] = actor
+        self._nursery.start_soon(self._host, actor, name=f"session {session.id}")
+        await actor.ready.wait()
+        return SessionHandle(actor)
+
+    async def _host(self, actor: SessionActor) -> None:
+        try:
+            await actor.run()
+        finally:
+            if self._actors.get(actor.value.id) is actor:
+                del self._actors[actor.value.id]
+
+    def _agent(self, agent: Agent[Any] | str) -> Agent[Any]:
+        if isinstance(agent, Agent):
+            return agent
+        if agent not in self._agents:
+            known = ", ".join(sorted(self._agents)) or "none"
+            raise DeclarationError(f"There is no agent {agent!r}; open_runtime(agents=[...]) was given: {known}.")
+        return self._agents[agent]
+
+    def _value(self, agent: Agent[Any], id: str | None, value: Session | None) -> Session:
+        if value is None:
+            return Session(f"s_{secrets.token_hex(6)}" if id is None else id, agent.name)
+        if id is not None and id != value.id:
+            raise ValueError(f"id is {id!r} but the value's is {value.id!r}; leave id out")
+        return value
+
+    def _check_free(self, id: str) -> None:
+        if self.closing or self._nursery is None:
+            raise SessionClosed("the runtime is closing: it opens no more sessions")
+        if id in self._actors:
+            raise ValueError(f"a session with id {id!r} is open already; close it first, or choose another id")
+
+    def session(self, id: str) -> SessionHandle:
+        """The open session of that id.
+
+        Raises:
+            KeyError: there is none.
+        """
+        if id not in self._actors:
+            raise KeyError(f"no session {id!r} is open")
+        return SessionHandle(self._actors[id])
+
+    def subscribe(
+        self, *, session: str | None = None, on_lag: OnLag = "merge", max_pending: int = 1024
+    ) -> ReaderBlock:
+        """A block that reads the events of every session, or of one, from now on.
+
+        ``on_lag`` says what becomes of a reader that is slow: ``merge`` melts deltas together and over
+        ``max_pending`` events puts a ``Resync`` in their place; ``drop`` drops deltas and counts them as ``dropped``;
+        ``wait`` slows the run down, and needs a ``session``.
+        """
+        if on_lag not in ("merge", "drop", "wait"):
+            raise ValueError(f"on_lag is {on_lag!r}; it is 'merge', 'drop' or 'wait'")
+        if on_lag == "wait" and session is None:
+            raise ValueError("on_lag='wait' would let one reader stop every session; name the session it reads")
+        if session is None:
+            return ReaderBlock(lambda: self._tap(on_lag, max_pending))
+        hub = self._actors[self.session(session).id].hub
+        return ReaderBlock(lambda: hub.join(_reader(on_lag, max_pending, hub.forget, hub.make_room)))
+
+    def _tap(self, on_lag: OnLag, max_pending: int) -> Reader:
+        reader = _reader(on_lag, max_pending, self._taps.remove, lambda: None)
+        self._taps.append(reader)
+        return reader
+
+    @property
+    def orphans(self) -> int:
+        """Tool calls that still run although nobody waits for them."""
+        return self._pool.orphans
+
+    async def wait_quiet(self) -> None:
+        """Wait until no run is open and no tool runs, waited for or not."""
+        for actor in tuple(self._actors.values()):
+            await SessionHandle(actor).wait_idle()
+        await self._pool.wait_quiet()
+
+    async def close(self) -> None:
+        """Take nothing more, stop every run, end every session. Closing twice is fine.
+
+        The block of ``open_runtime`` goes on; leaving it ends the pool and the models.
+        """
+        self.closing = True
+        actors = tuple(self._actors.values())
+        for actor in actors:
+            actor.close()
+        grace = max((actor.agent.limits.stop_grace for actor in actors), default=0.0)
+        with shielded(grace + LONGEST_GRACE):
+            for actor in actors:
+                await actor.ended.wait()
+
+
+def _by_name(agents: Sequence[Agent[Any]]) -> dict[str, Agent[Any]]:
+    made: dict[str, Agent[Any]] = {}
+    for agent in agents:
+        if agent.name in made:
+            raise DeclarationError(f"open_runtime: two agents are called {agent.name!r}; rename one.")
+        made[agent.name] = agent
+    return made
+
+
+def _reader(on_lag: OnLag, max_pending: int, forget: Any, room: Any) -> Reader:
+    if on_lag == "merge":
+        return Merging(forget, max_pending=max_pending)
+    if on_lag == "drop":
+        return Dropping(forget, max_pending=max_pending)
+    return Lossless(forget, room)
+
+
+@asynccontextmanager
+async def open_runtime(
+    agents: Sequence[Agent[Any]] = (),
+    *,
+    threads: int = 40,
+    rng: random.Random | None = None,
+    **later: Any,
+) -> AsyncIterator[Runtime]:
+    """A runtime for the time of a block.
+
+    ``agents`` can be opened by name. ``threads`` bounds how many plain ``def`` tools run at once; ``rng`` gives the
+    jitter of retries. Leaving the block stops every run, ends the sessions, then the pool, then the models' connections.
+    An async tool that ignores its cancellation holds the block open, and is named in a warning after a second.
+
+    Raises:
+        DeclarationError: two agents have one name, or an option is not supported yet.
+        RuntimeCrashed: a fault of the runtime itself; what the body raised comes unwrapped.
+    """
+    for key in later:
+        raise DeclarationError(f"open_runtime: {key}= is not supported by this version; leave it out.")
+    runtime = Runtime(agents, threads, random.Random() if rng is None else rng)
+    body: BaseException | None = None
+    try:
+        async with trio.open_nursery() as outer:
+            infrastructure = _Infrastructure(runtime._pool, runtime._models)
+            await outer.start(infrastructure.run)
+            try:
+                async with trio.open_nursery() as sessions:
+                    runtime._nursery = sessions
+                    try:
+                        yield runtime
+                    except trio.Cancelled:
+                        raise
+                    except BaseException as error:
+                        body = error
+                    finally:
+                        await runtime.close()
+            finally:
+                infrastructure.leave()
+    except BaseExceptionGroup as group:  # not except*, which would wrap what we raise once more
+        raise crashed(group, body) from group
+    if body is not None:
+        raise body

@@ -1,0 +1,258 @@
+"""The session actor: single writer of one conversation, host of one run at a time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import copy_context
+from typing import Any, TypeAlias
+
+import attrs
+import trio
+
+from agentrio.agent.agent import Agent
+from agentrio.domain import ids
+from agentrio.domain.errors import NothingToProceed, SessionBusy, SessionClosed, SessionCrashed
+from agentrio.domain.events import MessageQueued, MessageUnqueued, Origin, Queue, SteerMode
+from agentrio.domain.history import answerable
+from agentrio.domain.identity import Identity
+from agentrio.domain.messages import Message, user_message
+from agentrio.domain.parts import Part
+from agentrio.domain.render import RenderMemo
+from agentrio.domain.state import Session, SessionState
+from agentrio.providers.base import ModelClient
+from agentrio.stores.base import Journal
+
+from .bench import Bench
+from .cell import Run
+from .emit import Emitter
+from .hub import Hub
+from .loop import Loop
+from .readers import Reader
+from .tool_pool import ToolPool
+
+MAILBOX = 64  # commands that may wait; they are taken at once, so more is a runaway caller
+
+Content: TypeAlias = str | Part | tuple[Part, ...]
+
+
+@attrs.frozen
+class Receipt:
+    """A queued message: its id, by which it can be taken back, and the run that was open when it was accepted."""
+
+    message_id: str
+    queue: Queue
+    run_id: str | None
+
+
+@attrs.frozen
+class _Queue:
+    """Command: a message waits from now on."""
+
+    message: Message
+    queue: Queue
+    mode: SteerMode
+
+
+@attrs.frozen
+class _Unqueue:
+    """Command: take a queued message back."""
+
+    message_id: str
+
+
+@attrs.define(eq=False)
+class Surroundings:
+    """What a session uses of the runtime it lives in."""
+
+    pool: ToolPool
+    client: Callable[[Any], Awaitable[ModelClient]]
+    rng: random.Random
+    taps: Sequence[Reader]
+    journal: Journal
+
+
+class SessionActor:
+    """Owns a conversation's state. Its mailbox never waits for slow work, so a stop always gets through."""
+
+    def __init__(
+        self, around: Surroundings, agent: Agent[Any], value: Session, identity: Identity | None, services: Any
+    ) -> None:
+        self._around = around
+        self.agent = agent
+        self.identity = identity
+        self.services = services
+        self.hub = Hub(SessionState(value), around.taps)
+        self.emitter = Emitter(self.hub, around.journal)
+        self.current: Run | None = None
+        self.loop: Loop | None = None
+        self.crash: Exception | None = None
+        self.closing = False
+        self.ready = trio.Event()
+        self.ended = trio.Event()
+        self._memo = RenderMemo()
+        self._queued = value.queued_total
+        self._nursery: trio.Nursery | None = None
+        self._send, self._inbox = trio.open_memory_channel[_Queue | _Unqueue](MAILBOX)
+
+    @property
+    def value(self) -> Session:
+        """The conversation as of the last published event."""
+        return self.hub.state.session
+
+    def origin(self, run: str = "") -> Origin:
+        """Whose events these are."""
+        return Origin(self.value.id, self.agent.name, run)
+
+    async def run(self) -> None:
+        """Be the session until it is closed; an open run has ended before this returns or raises."""
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                self.ready.set()
+                with self._inbox:
+                    async for mail in self._inbox:
+                        await self._handle(mail)
+        finally:
+            self.closing = True
+            self.hub.end()
+            self.ready.set()
+            self.ended.set()
+
+    # Runs
+
+    def accept(self, content: Content | None, caller_deadline: float) -> Run:
+        """Take on a run, at once: its ending is owed from here on.
+
+        Raises:
+            SessionBusy, SessionClosed, SessionCrashed, ValueError: it can't be taken on; nothing has happened.
+        """
+        self.check_usable()
+        if self.current is not None:
+            raise SessionBusy(
+                f"session {self.value.id} has a run already ({self.current.id}); "
+                "steer() it, queue a follow_up(), or wait_idle()"
+            )
+        id = ids.run_id(self.value.id, self.value.runs + 1)
+        prompt = None if content is None else user_message(ids.prompt_id(id), checked(content))
+        run = Run(id, self.value.id, copy_context(), caller_deadline)
+        limits = self.agent.limits
+        if limits.deadline is not None:
+            run.scope.deadline = trio.current_time() + limits.deadline
+        loop = Loop(self._bench(run), prompt, limits, self._drain)
+        assert self._nursery is not None
+        self.current, self.loop = run, loop
+        self._nursery.start_soon(self._work, loop, name=f"run {id}")
+        return run
+
+    def proceed(self, caller_deadline: float) -> Run:
+        """Take on a run that answers the conversation as it stands.
+
+        Raises:
+            NothingToProceed: it ends with a finished answer, and nothing is queued.
+        """
+        self.check_usable()
+        if self.current is None and not self.value.queue and not answerable(self.value.messages):
+            raise NothingToProceed(f"session {self.value.id} ends with a finished answer and has nothing queued")
+        return self.accept(None, caller_deadline)
+
+    def _bench(self, run: Run) -> Bench:
+        around, model = self._around, self.agent.model
+        return Bench(
+            run,
+            self.origin(run.id),
+            self.agent,
+            self.identity,
+            self.services,
+            self.hub,
+            self.emitter,
+            around.pool,
+            lambda: around.client(model),
+            around.rng,
+            self._memo,
+        )
+
+    async def _work(self, loop: Loop) -> None:
+        try:
+            await loop.run()
+        finally:
+            self.crash = loop.crash or self.crash
+            if loop.settled:
+                self.current = self.loop = None
+
+    def check_usable(self) -> None:
+        """Raise where the session can't take anything on."""
+        if self.crash is not None:
+            raise SessionCrashed(f"session {self.value.id} crashed; open a new one from its value") from self.crash
+        if self.closing or self._nursery is None:
+            raise SessionClosed(f"session {self.value.id} is closed; its value can be opened again")
+
+    # Commands
+
+    def queue(self, content: Content, queue: Queue, mode: SteerMode = "after_calls") -> Receipt:
+        """Accept a message that waits for its turn."""
+        self.check_usable()
+        message = user_message(ids.queued_id(self.value.id, self._queued + 1), checked(content))
+        self._mail(_Queue(message, queue, mode))
+        self._queued += 1
+        return Receipt(message.id, queue, None if self.current is None else self.current.id)
+
+    def unqueue(self, message_id: str) -> bool:
+        """Take a waiting message back; whether it was still waiting."""
+        self.check_usable()
+        waiting = any(item.message.id == message_id for item in self.value.queue)
+        if waiting:
+            self._mail(_Unqueue(message_id))
+        return waiting
+
+    def _mail(self, mail: _Queue | _Unqueue) -> None:
+        try:
+            self._send.send_nowait(mail)
+        except trio.WouldBlock:
+            raise SessionBusy(f"session {self.value.id} has {MAILBOX} commands waiting; let it take them") from None
+
+    async def _drain(self) -> None:
+        """Take the commands that have come before the run decides what is next."""
+        while True:
+            try:
+                mail = self._inbox.receive_nowait()
+            except (trio.WouldBlock, trio.EndOfChannel):
+                return
+            await self._handle(mail)
+
+    async def _handle(self, mail: _Queue | _Unqueue) -> None:
+        origin = self.origin("" if self.current is None else self.current.id)
+        match mail:
+            case _Queue(message=message, queue=queue, mode=mode):
+                await self.emitter.emit(MessageQueued(origin, message, queue, mode))
+                if mode == "interrupt" and self.loop is not None:
+                    self.loop.calls.interrupt()
+            case _Unqueue(message_id=message_id):
+                if any(item.message.id == message_id for item in self.value.queue):
+                    await self.emitter.emit(MessageUnqueued(origin, message_id))
+
+    def close(self) -> None:
+        """Take nothing more; stop the run. ``ended`` says when it is done."""
+        self.closing = True
+        if self.current is not None:
+            self.current.stop(reason="the session was closed")
+        self._send.close()
+
+
+def checked(content: object) -> Any:
+    """The content of a user message.
+
+    Raises:
+        ValueError, TypeError: it is empty, or nothing that a message can hold.
+    """
+    if isinstance(content, str):
+        if not content.strip():
+            raise ValueError("the message is empty; give it some text")
+        return content
+    parts = content if isinstance(content, tuple) else (content,)
+    if not parts:
+        raise ValueError("the message has no parts")
+    for part in parts:
+        if type(part).__name__ not in ("Text", "Image", "File"):
+            raise TypeError(f"a user message holds text, images and files, not a {type(part).__name__}")
+    return parts

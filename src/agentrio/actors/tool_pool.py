@@ -1,0 +1,199 @@
+"""Where tools run: one pool for a runtime, whose nursery owns the task of every call.
+
+The caller waits for the outcome, not for the task: a tool that ignores its cancellation becomes an orphan of the pool
+and delays nobody.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Awaitable, Callable
+from contextvars import Context
+from typing import Any, Literal, TypeAlias, cast
+
+import attrs
+import trio
+
+from .supervise import cancel_is_pending, log
+
+MOST_ORPHANED_THREADS = 32  # the thread limiter grows by one for each, up to here
+PATIENCE = 1.0  # seconds; a closing runtime names the tools it waits for after this
+
+Why: TypeAlias = Literal["stop", "timeout", "interrupt"]
+
+
+@attrs.define(eq=False)
+class Work:
+    """One call in the pool. The caller fills the first part, the pool the second.
+
+    Exactly one of ``value`` and ``error`` is set where ``ended`` is "returned" or "raised".
+    """
+
+    name: str
+    session: str
+    threaded: bool
+    invoke: Callable[[], Any]
+    report: Callable[[Work], None]
+    context: Context
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    why: Why | None = None
+
+    ended: Literal["returned", "raised", "cancelled"] | None = None
+    value: Any = None
+    error: Exception | None = None
+    abandoned: bool = False
+    task: trio.lowlevel.Task | None = None
+    in_thread: bool = False
+
+    def cancel(self, why: Why) -> None:
+        """Stop the call; the first reason stays."""
+        if self.why is None:
+            self.why = why
+        self.scope.cancel()
+
+
+class ToolPool:
+    """Runs calls in tasks and threads of its own, and remembers those that nobody waits for any more."""
+
+    def __init__(self, threads: int = 40) -> None:
+        self._threads = trio.CapacityLimiter(threads)
+        self._nursery: trio.Nursery | None = None
+        self._running: set[Work] = set()
+        self._orphaned_threads: set[Work] = set()
+        self._warned: set[tuple[str, str]] = set()
+        self._changed = trio.lowlevel.ParkingLot()
+
+    async def run(self, closing: trio.Event, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Be the pool until it is closing, then cancel what is left and wait for it."""
+        async with trio.open_nursery() as watch:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                task_status.started()
+                await closing.wait()
+                watch.start_soon(self._name_stragglers)
+                nursery.cancel_scope.cancel()
+            watch.cancel_scope.cancel()
+            if self._orphaned_threads:
+                names = ", ".join(sorted(work.name for work in self._orphaned_threads))
+                log.warning("closing leaves %d threads of tools behind: %s", len(self._orphaned_threads), names)
+
+    def start(self, work: Work) -> None:
+        """Run a call; ``work.report`` is told, in the pool's task, when it has ended."""
+        assert self._nursery is not None
+        self._running.add(work)
+        work.context.run(self._nursery.start_soon, self._work, work)
+
+    def abandon(self, work: Work) -> None:
+        """Nobody waits for this call any more: what it still brings is dropped."""
+        if work.ended is not None or work.abandoned:
+            return
+        work.abandoned = True
+        key = (work.session, work.name)
+        if key not in self._warned:
+            self._warned.add(key)
+            log.warning("tool %r of session %s ignores its cancellation; it is left to itself", *reversed(key))
+
+    @property
+    def orphans(self) -> int:
+        """Calls that run although nobody waits for them: tasks, and threads."""
+        return sum(work.abandoned for work in self._running) + len(self._orphaned_threads)
+
+    async def wait_quiet(self) -> None:
+        """Wait until no call runs, in a task or a thread."""
+        while self._running or self._orphaned_threads:
+            await self._changed.park()
+
+    async def _work(self, work: Work) -> None:
+        work.task = trio.lowlevel.current_task()
+        try:
+            with work.scope:
+                await self._invoke(work)
+        finally:
+            if work.ended is None:
+                work.ended = "cancelled"
+            self._running.discard(work)
+            self._changed.unpark_all()
+            work.report(work)
+
+    async def _invoke(self, work: Work) -> None:
+        try:
+            work.value = await (self._in_thread(work) if work.threaded else self._in_task(work))
+            work.ended = "returned"
+        except trio.Cancelled as cancelled:
+            if cancel_is_pending():
+                raise
+            self._raised(work, cancelled)
+        except Exception as error:
+            work.error = error
+            work.ended = "raised"
+
+    def _raised(self, work: Work, cancelled: trio.Cancelled) -> None:
+        """A ``Cancelled`` that is nobody's here: the tool let one out of a scope of its own."""
+        work.error = RuntimeError("the tool raised Cancelled though nobody had cancelled it")
+        work.error.__cause__ = cancelled
+        work.ended = "raised"
+
+    async def _in_task(self, work: Work) -> Any:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        made: Awaitable[Any] = work.invoke()
+        return await made
+
+    async def _in_thread(self, work: Work) -> Any:
+        slot = cast("trio.CapacityLimiter", _ThreadSlot(self._threads, work, self._thread_back))
+        try:
+            return await trio.to_thread.run_sync(
+                work.invoke, abandon_on_cancel=True, limiter=slot, thread_name=f"tool {work.name}"
+            )
+        finally:
+            if work.in_thread:
+                self._orphan_thread(work)
+
+    def _orphan_thread(self, work: Work) -> None:
+        self._orphaned_threads.add(work)
+        if len(self._orphaned_threads) <= MOST_ORPHANED_THREADS:
+            self._threads.total_tokens += 1
+
+    def _thread_back(self, work: Work) -> None:
+        if work in self._orphaned_threads:
+            if len(self._orphaned_threads) <= MOST_ORPHANED_THREADS:
+                self._threads.total_tokens -= 1
+            self._orphaned_threads.discard(work)
+            self._changed.unpark_all()
+
+    async def _name_stragglers(self) -> None:
+        await trio.sleep(PATIENCE)
+        for work in self._running:
+            log.warning(
+                "closing waits for tool %r of session %s, which ignores its cancellation:\n%s",
+                work.name,
+                work.session,
+                _stack(work),
+            )
+
+
+@attrs.define(eq=False)
+class _ThreadSlot:
+    """A place in the thread limiter that tells when its thread has ended, waited for or not.
+
+    Trio takes any object with these two methods for a limiter, and calls them in its own thread.
+    """
+
+    limiter: trio.CapacityLimiter
+    work: Work
+    back: Callable[[Work], None]
+
+    async def acquire_on_behalf_of(self, borrower: object) -> None:
+        await self.limiter.acquire_on_behalf_of(borrower)
+        self.work.in_thread = True
+
+    def release_on_behalf_of(self, borrower: object) -> None:
+        self.limiter.release_on_behalf_of(borrower)
+        self.work.in_thread = False
+        self.back(self.work)
+
+
+def _stack(work: Work) -> str:
+    if work.task is None:
+        return "(not started)"
+    frames = ((frame, line) for frame, line in work.task.iter_await_frames())
+    return "".join(traceback.StackSummary.extract(frames).format())

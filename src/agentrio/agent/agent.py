@@ -1,0 +1,165 @@
+"""The declaration of an agent."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+
+import attrs
+
+from agentrio.domain.errors import DeclarationError
+from agentrio.domain.limits import Limits
+from agentrio.domain.messages import ModelTag
+from agentrio.domain.render import ThinkingLevel
+
+from .prompt import PromptLayer, check_layers
+from .tool import Tool
+
+Out = TypeVar("Out", covariant=True)
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
+_LATER = ("resources", "workflows", "guardrails", "hooks", "mcp", "compactor")
+
+
+@runtime_checkable
+class DeclaredModel(Protocol):
+    """What an agent needs to know of its model; ``agentrio.providers.base.Model`` says the rest."""
+
+    @property
+    def tag(self) -> ModelTag:
+        """Provider, api and model."""
+
+    def open(self) -> Any:
+        """A client for one runtime."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Agent(Generic[Out]):
+    """An immutable declaration. Building one touches no network.
+
+    ``model`` is a model object, or a string such as ``"anthropic:claude-sonnet-5"``. ``prompt`` is a text or a list of
+    layers. ``max_tokens``, ``thinking`` and ``temperature`` are left to the provider where they are None.
+
+    Raises:
+        DeclarationError: a declaration is wrong; the message says what, where and how to mend it.
+    """
+
+    model: DeclaredModel = attrs.field()
+    name: str = "agent"
+    prompt: tuple[PromptLayer, ...] = attrs.field(default=())
+    tools: tuple[Tool[..., Any], ...] = attrs.field(default=())
+    limits: Limits = attrs.field(factory=Limits)
+    max_tokens: int | None = None
+    thinking: ThinkingLevel | None = None
+    temperature: float | None = None
+    output_type: type[Out] | None = None
+    by_name: Mapping[str, Tool[..., Any]] = attrs.field(init=False, repr=False)
+
+    def __init__(
+        self,
+        *,
+        model: str | DeclaredModel,
+        name: str = "agent",
+        prompt: str | Sequence[str | PromptLayer] = (),
+        tools: Sequence[Tool[..., Any]] = (),
+        limits: Limits | None = None,
+        max_tokens: int | None = None,
+        thinking: ThinkingLevel | None = None,
+        temperature: float | None = None,
+        output_type: type[Out] | None = None,
+        **later: Any,
+    ) -> None:
+        _refuse_later(name, later, output_type)
+        _check_name(name)
+        checked = _check_tools(name, tools)
+        self.__attrs_init__(  # type: ignore[attr-defined]  # attrs adds it beside a hand-written __init__
+            model=_resolve_model(name, model),
+            name=name,
+            prompt=check_layers(name, (prompt,) if isinstance(prompt, str) else prompt),
+            tools=checked,
+            limits=_check_limits(name, limits),
+            max_tokens=_check_max_tokens(name, max_tokens),
+            thinking=_check_thinking(name, thinking),
+            temperature=temperature,
+            output_type=output_type,
+        )
+        object.__setattr__(self, "by_name", {tool.name: tool for tool in checked})
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when what the model is told of its tools and static prompt changes; the same in every process."""
+        tag = self.model.tag
+        told: list[Any] = [tag.provider, tag.api, tag.model, [tool.fingerprint for tool in self.tools]]
+        told.append([[layer.name, layer.text if isinstance(layer.text, str) else None] for layer in self.prompt])
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def _refuse_later(name: str, later: Mapping[str, Any], output_type: object) -> None:
+    for key in later:
+        if key in _LATER:
+            raise DeclarationError(f"Agent {name!r}: {key} are not supported yet by this version; leave {key}= out.")
+        known = ", ".join(field.name for field in attrs.fields(Agent) if field.init)
+        raise DeclarationError(f"Agent {name!r} has no {key!r}; it knows {known}.")
+    if output_type is not None:
+        raise DeclarationError(
+            f"Agent {name!r}: structured output is not supported yet by this version; leave output_type= out."
+        )
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise DeclarationError(f"Agent name {name!r}: use 1 to 64 of the characters a-z, A-Z, 0-9, _ and -.")
+
+
+def _resolve_model(name: str, model: object) -> DeclaredModel:
+    if isinstance(model, str):
+        resolve = importlib.import_module("agentrio.providers.registry").resolve  # by name: agents import no provider
+        made: DeclaredModel = resolve(model)
+        return made
+    if isinstance(model, DeclaredModel) and not isinstance(model, type):
+        return model
+    raise DeclarationError(
+        f"Agent {name!r}: model is a {type(model).__name__}; give a string such as 'anthropic:claude-sonnet-5', "
+        "or a model object such as Anthropic(...) or Scripted(...)."
+    )
+
+
+def _check_tools(name: str, tools: Sequence[object]) -> tuple[Tool[..., Any], ...]:
+    made: dict[str, Tool[..., Any]] = {}
+    for index, tool in enumerate(tools):
+        if not isinstance(tool, Tool):
+            what = getattr(tool, "__name__", type(tool).__name__)
+            raise DeclarationError(
+                f"Agent {name!r}: tools[{index}] ({what}) is no tool; decorate it with @read_tool or @write_tool."
+            )
+        if tool.name in made:
+            raise DeclarationError(
+                f"Agent {name!r}: two tools are called {tool.name!r}; give one another name with @read_tool(name=...)."
+            )
+        made[tool.name] = tool
+    return tuple(made.values())
+
+
+def _check_limits(name: str, limits: object) -> Limits:
+    if limits is None:
+        return Limits()
+    if not isinstance(limits, Limits):
+        raise DeclarationError(f"Agent {name!r}: limits is a {type(limits).__name__}; give Limits(...).")
+    return limits
+
+
+def _check_max_tokens(name: str, value: int | None) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise DeclarationError(f"Agent {name!r}: max_tokens is {value!r}; it must be a whole number of at least 1.")
+    return value
+
+
+def _check_thinking(name: str, level: ThinkingLevel | None) -> ThinkingLevel | None:
+    if level is not None and level not in _LEVELS:
+        raise DeclarationError(f"Agent {name!r}: thinking is {level!r}; it must be one of {', '.join(_LEVELS)}.")
+    return level

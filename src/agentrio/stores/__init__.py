@@ -1,0 +1,1 @@
+"""Where durable runs keep their events."""

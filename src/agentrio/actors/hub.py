@@ -48,9 +48,15 @@ class Hub:
             tap.put(events)
 
     async def room(self) -> None:
-        """Wait until no reader is full. Without a full one this is no checkpoint."""
-        while any(reader.full for reader in self._readers) or any(tap.full for tap in self._taps):
+        """Wait until no reader of this session is full. Without a full one this is no checkpoint."""
+        while self._is_full():
             await self._waiting.park()
+
+    def _is_full(self) -> bool:
+        for reader in self._readers:
+            if reader.full:
+                return True
+        return False
 
     def read_run(self, run: str) -> Lossless:
         """A reader of everything from now on that ends with the run."""

@@ -29,6 +29,7 @@ from .emit import Emitter
 from .hub import Hub
 from .loop import Loop
 from .readers import Reader
+from .supervise import log
 from .tool_pool import ToolPool
 
 MAILBOX = 64  # commands that may wait; they are taken at once, so more is a runaway caller
@@ -112,7 +113,7 @@ class SessionActor:
                 self.ready.set()
                 with self._inbox:
                     async for mail in self._inbox:
-                        await self._handle(mail)
+                        await self._take(mail)
         finally:
             self.closing = True
             self.hub.end()
@@ -218,7 +219,18 @@ class SessionActor:
                 mail = self._inbox.receive_nowait()
             except (trio.WouldBlock, trio.EndOfChannel):
                 return
+            await self._take(mail)
+
+    async def _take(self, mail: _Queue | _Unqueue) -> None:
+        """Carry out a command. A fault of ours ends this session's run, not its neighbours."""
+        try:
             await self._handle(mail)
+        except Exception as fault:
+            log.exception("session %s crashed", self.value.id)
+            self.crash = fault
+            if self.current is not None and self.loop is not None:
+                self.loop.crash = fault
+                self.current.scope.cancel()
 
     async def _handle(self, mail: _Queue | _Unqueue) -> None:
         origin = self.origin("" if self.current is None else self.current.id)

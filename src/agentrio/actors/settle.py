@@ -59,7 +59,8 @@ async def _close_message(bench: Bench, models: ModelCalls, why: str) -> None:
         bench.hub.tell([MessageDiscarded(bench.origin, bench.seq, opened.id, why)])
         models.discarded += response.usage
         return
-    message = Message(opened.id, "assistant", parts, bench.agent.model.tag, interrupted=True)
+    cut = response.stop_reason is None  # a stop may also fall between the last frame and the message's completion
+    message = Message(opened.id, "assistant", parts, bench.agent.model.tag, interrupted=cut)
     await bench.emitter.emit(
         MessageCompleted(
             bench.origin, message, response.usage, response.stop_reason, response.raw_stop_reason, models.discarded

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 1 << 20  # of one call's arguments as UTF-8
 MAX_DEPTH = 64  # nesting; structuring takes up to four Python frames a level
+MAX_REASON = 400  # characters of one reason; patterns and keys have any length
 MAX_REASONS = 10  # told to the model; it mends the first ones and sees the others next time
 
 _HALF_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -152,7 +153,7 @@ def _invalid(validator: jsonschema_rs.Validator, data: dict[str, Any]) -> Iterat
 def _reasons(error: jsonschema_rs.ValidationError) -> Iterator[str]:
     meant = _meant_arm(error)
     if meant is None:
-        yield f"{_path(error.instance_path)}: {error.message}"
+        yield f"{_path(error.instance_path)}: {error.message}"[:MAX_REASON]
     else:
         for inner in meant:
             yield from _reasons(inner)

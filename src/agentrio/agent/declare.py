@@ -38,19 +38,12 @@ def declare(fn: Callable[P, R], kind: ToolKind, **options: Any) -> Tool[P, R]:
     signature = read_signature(fn, where)
     description, texts = document(fn)
     schema = _schema(signature, texts, where)
-    return Tool(
-        fn,
-        _name(options.get("name", fn.__name__), where),
-        kind,
-        ToolSpec(options.get("name", fn.__name__), options.get("description", description), schema),
-        _timeout(options.get("timeout"), where),
-        not inspect.iscoroutinefunction(fn),
-        signature.context,
-        ArgumentChecker(
-            _compile(schema, where, keywords={"contentEncoding": _Base64}),
-            {name: reader(hint) for name, hint in signature.types.items()},
-        ),
+    checker = ArgumentChecker(
+        _compile(schema, where, keywords={"contentEncoding": _Base64}),
+        {name: reader(hint) for name, hint in signature.types.items()},
     )
+    told = options.get("description", description)
+    return _tool(fn, kind, options.get("name"), told, schema, options.get("timeout"), signature, checker)
 
 
 def declare_schema(
@@ -62,23 +55,32 @@ def declare_schema(
     timeout: float | None,
 ) -> Tool[P, R]:
     """The tool that takes its arguments as one mapping."""
-    where = f"{name!r} ({where_is(fn)})"
+    where = where_is(fn)
     check_function(fn, where)
     signature = read_signature(fn, where)
     if len(signature.types) != 1:
-        refuse(where, "its function must take one parameter, the arguments, and perhaps a ToolContext.")
+        refuse(where, "it must take one parameter, the mapping of arguments, and perhaps a ToolContext.")
     own = _own_copy(schema, where)
     checker = ArgumentChecker(_compile(own, where), {}, whole=next(iter(signature.types)))
-    return Tool(
-        fn,
-        _name(name, where),
-        kind,
-        ToolSpec(name, description, own),
-        _timeout(timeout, where),
-        not inspect.iscoroutinefunction(fn),
-        signature.context,
-        checker,
-    )
+    return _tool(fn, kind, name, description, own, timeout, signature, checker)
+
+
+def _tool(
+    fn: Callable[P, R],
+    kind: ToolKind,
+    name: object,
+    description: object,
+    schema: dict[str, Any],
+    timeout: object,
+    signature: Signature,
+    checker: ArgumentChecker,
+) -> Tool[P, R]:
+    where = where_is(fn)
+    if not isinstance(description, str):
+        refuse(where, f"its description is {description!r}; it must be a string.")
+    spec = ToolSpec(_name(fn.__name__ if name is None else name, where), description, schema)
+    threaded = not inspect.iscoroutinefunction(fn)
+    return Tool(fn, spec.name, kind, spec, _timeout(timeout, where), threaded, signature.context, checker)
 
 
 def _check_options(options: dict[str, Any], where: str) -> None:
@@ -114,10 +116,10 @@ def _schema(signature: Signature, texts: Mapping[str, str], where: str) -> dict[
             properties[name] = writer.property(node, texts.get(name), *default)
         except Unsupported as wrong:
             refuse(at, f"{wrong}.")
-        except (TypeError, NameError, ValueError) as wrong:
-            raise DeclarationError(
-                f"The tool {at} can't be declared: its type can't be described to a model: {wrong}."
-            ) from wrong
+        except Exception as wrong:  # msgspec says TypeError; a class's own annotations may raise anything
+            told = str(wrong)
+            mend = ": give the classes a tag, as msgspec.Struct with tag=True" if "Type unions" in told else ""
+            raise DeclarationError(f"The tool {at} can't be declared: {told}{mend}.") from wrong
     required = [name for name in signature.types if name not in signature.defaults]
     return object_schema(properties, required, writer.defs)
 

@@ -118,17 +118,16 @@ def _write_array(items: Iterable[object], out: Callable[[str], None], depth: int
 
 def _key(key: object) -> str:
     text = None if isinstance(key, float) else _scalar(key)
-    if text is None:
+    if text is None or text[0] in "[{":
         raise NotJSON(f"a key is of type {type(key).__name__}")
     return text if text.startswith('"') else f'"{text}"'
 
 
 def _in_order(values: Set[Any]) -> list[object]:
     """Sets have no order of their own; one that differs from process to process would spoil caches and replays."""
-    try:
+    if all(isinstance(value, int | float) for value in values):
         return sorted(values)
-    except TypeError:
-        return sorted(values, key=js_json)
+    return sorted(values, key=js_json)
 
 
 def _fields(value: object) -> Iterable[tuple[str, object]]:
@@ -136,12 +135,17 @@ def _fields(value: object) -> Iterable[tuple[str, object]]:
     if kind in (Image, File):
         raise NotJSON("an image or file must stand alone, or in a list of parts")
     if attrs.has(kind):
-        return [(field.name, getattr(value, field.name)) for field in attrs.fields(kind)]
+        return _set_fields(value, attrs.fields(kind))
     if dataclasses.is_dataclass(kind):
-        return [(field.name, getattr(value, field.name)) for field in dataclasses.fields(kind)]
+        return _set_fields(value, dataclasses.fields(kind))
     if hasattr(kind, "__struct_config__"):
         return _struct_fields(value)
     raise NotJSON(f"it holds a value of type {kind.__name__}")
+
+
+def _set_fields(value: object, fields: Iterable[Any]) -> Iterable[tuple[str, object]]:
+    names = [field.name for field in fields if not field.name.startswith("_") and hasattr(value, field.name)]
+    return [(name, getattr(value, name)) for name in names]  # private fields stay private, as with msgspec
 
 
 def _struct_fields(value: Any) -> Iterable[tuple[str, object]]:

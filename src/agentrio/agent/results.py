@@ -20,7 +20,7 @@ class ToolError(Exception):
 
 
 class ResultError(Exception):
-    """A tool returned what can't be sent to a model. The message is safe to show to it."""
+    """A tool returned what can't be sent to a model. The message, a clause, is safe to show to it."""
 
 
 def to_parts(value: object) -> tuple[ResultPart, ...]:
@@ -32,31 +32,31 @@ def to_parts(value: object) -> tuple[ResultPart, ...]:
     Raises:
         ResultError: the value is binary, mixes parts with other values, or can't be JSON.
     """
+    if isinstance(value, list | tuple) and any(isinstance(item, Text | Image | File) for item in value):
+        parts = [_part(item) for item in value]
+        if None in parts:
+            raise ResultError("the result mixes images, files or texts with other values")
+        return tuple(part for part in parts if part is not None)
+    return (_part(value) or Text(_json(value)),)
+
+
+def _part(value: object) -> ResultPart | None:
     match value:
         case str():
-            return (Text(_plain(value)),)
-        case Text() | Image() | File():
-            return (value,)
-        case list() | tuple() if any(isinstance(item, Text | Image | File) for item in value):
-            return tuple(_part(item) for item in value)
-        case _:
-            return (Text(_json(value)),)
-
-
-def _part(item: object) -> ResultPart:
-    match item:
-        case str():
-            return Text(_plain(item))
-        case Text() | Image() | File():
-            return item
-        case _:
-            raise ResultError("the result mixes images, files or texts with other values")
+            return Text(_plain(value))
+        case Text(text=text, raw=raw):
+            return Text(_plain(text), raw)
+        case Image() | File():
+            return value
+    return None
 
 
 def _plain(text: str) -> str:
+    """The text as Unicode: pairs of surrogates joined, halves replaced, since they can't be sent."""
+    text = str.__str__(text)  # not str(): that of an enum of strings is its name
     if text.isascii():
-        return str.__str__(text)  # not str(): that of an enum of strings is its name
-    return text.encode(errors="surrogatepass").decode(errors="replace")  # half of a surrogate pair can't be sent
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _json(value: object) -> str:
@@ -64,6 +64,8 @@ def _json(value: object) -> str:
         return js_json(value)
     except NotJSON as wrong:
         raise ResultError(f"result is not JSON-serialisable: {wrong}") from wrong
+    except Exception as wrong:  # a container of the tool's own may raise anything while it is read
+        raise ResultError("result is not JSON-serialisable") from wrong
 
 
 def truncate(parts: Sequence[ResultPart], max_chars: int) -> tuple[ResultPart, ...]:
@@ -75,15 +77,15 @@ def truncate(parts: Sequence[ResultPart], max_chars: int) -> tuple[ResultPart, .
     if missing <= 0:
         return tuple(parts)
     kept: list[ResultPart] = []
-    room, last = max_chars, 0
+    room, last, end = max_chars, -1, ""
     for part in parts:
         if isinstance(part, Text):
-            if room <= 0 and kept and any(isinstance(item, Text) for item in kept):
+            if room == 0 and last >= 0:
                 continue
-            last = len(kept)
-            part, room = Text(part.text[:room]), room - len(part.text)
+            last, end = len(kept), part.text[:room]
+            room -= len(end)
         kept.append(part)
-    kept[last] = Text(f"{kept[last].text}…[truncated {missing} chars]")  # type: ignore[union-attr]  # the last text
+    kept[last] = Text(f"{end}…[truncated {missing} chars]")
     return tuple(kept)
 
 
@@ -118,12 +120,25 @@ def _check_binary(part: Image | File, max_bytes: int) -> None:
 
 
 def failure(error: Exception) -> CallError:
-    """What the model is told of an exception that left a tool."""
-    if isinstance(error, ToolError) and (text := _plain(str(error)).strip()):
-        return CallError("tool_failed", text)
+    """What the model is told of an exception that left a tool.
+
+    A group of nothing but ToolErrors, as a nursery raises it, counts as one.
+    """
+    told = _told(error)
+    if told is None or not (text := "; ".join(filter(None, told))):
+        return CallError("tool_failed", GENERIC_FAILURE)
+    return CallError("tool_failed", text)
+
+
+def _told(error: BaseException) -> list[str] | None:
+    if isinstance(error, BaseExceptionGroup):
+        inner = [_told(each) for each in error.exceptions]
+        return None if None in inner else [text for texts in inner if texts for text in texts]
+    if isinstance(error, ToolError):
+        return [_plain(str(error)).strip()]
     if isinstance(error, ResultError):
-        return CallError("tool_failed", f"The tool's {error}." if str(error).startswith("result") else f"{error}.")
-    return CallError("tool_failed", GENERIC_FAILURE)
+        return [f"The tool returned what can't be sent: {error}."]
+    return None
 
 
 def tool_error_json(error: CallError) -> str:

@@ -230,15 +230,14 @@ def _instead(node: types.Type) -> str:
             return "the time zone of a time can't be asked for; use a plain time"
         case types.NamedTupleType():
             return f"{_name(node)} is a named tuple, and models are bad at positions; use an attrs class"
+        case types.CustomType(cls=cls):
+            return f"{getattr(cls, '__qualname__', cls)} is not supported; use an attrs class, or a type of JSON's"
     return f"{type(node).__name__.removesuffix('Type')} is not supported"
 
 
 def _enum(node: types.EnumType) -> dict[str, Any]:
     summary, _ = document(node.cls)
-    values = [member.value for member in node.cls]
-    if not values:
-        raise Unsupported(f"{node.cls.__name__} has no members")
-    return {**({"description": summary} if summary else {}), "enum": values}
+    return {**({"description": summary} if summary else {}), "enum": [member.value for member in node.cls]}
 
 
 def _default_of(field: types.Field) -> tuple[Any, ...]:

@@ -22,12 +22,13 @@ class Signature:
     context: str | None
 
 
-def where_is(fn: Any) -> str:
+def where_is(fn: object) -> str:
     """How messages name a function: ``module:function``."""
     return f"{getattr(fn, '__module__', '?')}:{getattr(fn, '__qualname__', repr(fn))}"
 
 
 def refuse(where: str, what: str) -> NoReturn:
+    """Raises DeclarationError."""
     raise DeclarationError(f"The tool {where} can't be declared: {what}")
 
 
@@ -55,7 +56,8 @@ def read_signature(fn: Callable[..., Any], where: str) -> Signature:
     parameters = inspect.signature(fn).parameters
     for name, parameter in parameters.items():
         _check_parameter(parameter, f"{where}, parameter {name!r},")
-    hints = {name: _resolve(fn, parameter, where) for name, parameter in parameters.items()}
+    names = {"ToolContext": ToolContext, **getattr(inspect.unwrap(fn), "__globals__", {})}
+    hints = {name: _resolve(parameter, names, where) for name, parameter in parameters.items()}
     contexts = [name for name, hint in hints.items() if _is_context(hint)]
     if len(contexts) > 1:
         refuse(where, f"the parameters {' and '.join(contexts)} both take the ToolContext; keep one.")
@@ -83,19 +85,17 @@ def _check_parameter(parameter: inspect.Parameter, where: str) -> None:
         refuse(where, f"it has no type annotation, and the schema is made from it; add one{hint}.")
 
 
-def _resolve(fn: Callable[..., Any], parameter: inspect.Parameter, where: str) -> Any:
-    inner = inspect.unwrap(fn)
-    names = {"ToolContext": ToolContext, **getattr(inner, "__globals__", {})}
+def _resolve(parameter: inspect.Parameter, names: dict[str, Any], where: str) -> Any:
+    # One at a time, and not the return type: what the schema does not need may be imported for type checkers only.
     holder = types.SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
     try:
         return get_type_hints(holder, names, include_extras=True)[parameter.name]
-    except Exception as wrong:
-        refuse_from = DeclarationError(
+    except Exception as wrong:  # annotations are code of the user's
+        raise DeclarationError(
             f"The tool {where}, parameter {parameter.name!r}, can't be declared: its annotation "
             f"{parameter.annotation!r} can't be resolved ({wrong}); name types that are defined at the top of the "
             "module, and imported when the program runs."
-        )
-        raise refuse_from from wrong
+        ) from wrong
 
 
 def _is_context(hint: Any) -> bool:

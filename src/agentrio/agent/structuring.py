@@ -8,7 +8,7 @@ import types as py_types
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, TypeAlias, Union, get_args, get_origin
 
 import cattrs
@@ -39,27 +39,38 @@ def misfits(error: Exception, path: str) -> list[str]:
 
 
 def _reason(error: BaseException, kind: type | None) -> str:
-    if isinstance(error, KeyError) and kind is None:
-        return "a required field is missing"
     return "the value does not fit" if kind is None else f"the value is no {getattr(kind, '__name__', kind)}"
+
+
+# Numbers and strings are not among them: cattrs calls the class itself, which a hook for int would undo for an IntEnum.
+_LEAVES: dict[Any, Reader] = {
+    bytes: partial(base64.b64decode, validate=True),
+    datetime.datetime: datetime.datetime.fromisoformat,
+    datetime.date: datetime.date.fromisoformat,
+    datetime.time: datetime.time.fromisoformat,
+    uuid.UUID: uuid.UUID,
+    Decimal: Decimal,
+    type(None): lambda value: value,
+}
+
+
+def _read_leaf(read: Reader, value: Any, _: Any) -> Any:
+    return read(value)
 
 
 @cache
 def _converter() -> cattrs.Converter:
     made = cattrs.Converter()
-    made.register_structure_hook(int, lambda value, _: int(value))
-    made.register_structure_hook(float, lambda value, _: float(value))
-    made.register_structure_hook(bytes, lambda value, _: base64.b64decode(value, validate=True))
-    made.register_structure_hook(datetime.datetime, lambda value, _: datetime.datetime.fromisoformat(value))
-    made.register_structure_hook(datetime.date, lambda value, _: datetime.date.fromisoformat(value))
-    made.register_structure_hook(datetime.time, lambda value, _: datetime.time.fromisoformat(value))
-    made.register_structure_hook(uuid.UUID, lambda value, _: uuid.UUID(value))
-    made.register_structure_hook(Decimal, lambda value, _: Decimal(value))
-    made.register_structure_hook(type(None), lambda value, _: None)
-    made.register_structure_hook_factory(lambda kind: get_origin(kind) is Literal, _literal)
+    for kind, read in _LEAVES.items():
+        made.register_structure_hook(kind, partial(_read_leaf, read))
+    made.register_structure_hook_factory(_is_literal, _literal)
     made.register_structure_hook_factory(_is_struct, _struct)
     made.register_structure_hook_factory(_is_union, _union)
     return made
+
+
+def _is_literal(kind: Any) -> bool:
+    return getattr(kind, "__origin__", None) is Literal
 
 
 def _literal(kind: Any) -> Hook:

@@ -1,0 +1,202 @@
+"""What all HTTP providers share: TLS, the client, one attempt at a request, and its errors in our terms."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
+from typing import Protocol
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import attrs
+import httpx2
+import trio
+
+from agentrio.domain.errors import DeclarationError
+from agentrio.providers._reading import CONNECTIONS, KEEPALIVE, KEEPALIVE_EXPIRY, BodyReader, PausingTransport
+from agentrio.providers.base import ModelResponse, PartDelta, ProviderError, Timeouts
+from agentrio.providers.wire.failures import from_status
+
+CLOSE_GRACE = 1.0  # seconds; closing a socket needs none, the bound is for a transport that the user brought
+LINGER = 0.5  # seconds for a body's end behind its last frame: once it was read, the connection is used again
+ERROR_BODY = 64 * 1024  # bytes of an error's body that are read
+ERROR_GRACE = 5.0  # seconds for them
+
+WallClock = Callable[[], float]
+wall_clock: WallClock = time.time
+
+
+@cache
+def tls_context(secure: bool) -> ssl.SSLContext:
+    """One context for the process: loading the authorities' certificates takes tens of milliseconds, so in a thread.
+
+    For plain ``http`` there is nothing to load; that context trusts nobody.
+    """
+    return httpx2.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def make_client(base_url: str) -> httpx2.AsyncClient:
+    """Our own client, for one server. Slow: call it in a thread.
+
+    Behind a proxy that the environment names it is httpx2's plain one, and chunks come one by one.
+    """
+    address = urlsplit(base_url)
+    context = tls_context(address.scheme != "http")
+    if set(getproxies()) & {"http", "https", "all"} and not proxy_bypass(address.hostname or ""):
+        limits = httpx2.Limits(
+            max_connections=CONNECTIONS, max_keepalive_connections=KEEPALIVE, keepalive_expiry=KEEPALIVE_EXPIRY
+        )
+        return httpx2.AsyncClient(verify=context, limits=limits)
+    return httpx2.AsyncClient(transport=PausingTransport(context))
+
+
+def check_base_url(owner: str, base_url: str) -> None:
+    """Refuse what can't be a server's address.
+
+    Raises:
+        DeclarationError: naming what is wrong with it.
+    """
+    mend = f"{owner}.base_url is {base_url!r}; "
+    try:
+        parts = urlsplit(base_url)
+        host, _port = parts.hostname, parts.port
+    except ValueError as wrong:
+        raise DeclarationError(f"{mend}it is no URL ({wrong}).") from None
+    if parts.username is not None or parts.password is not None:
+        raise DeclarationError(f"{owner}.base_url holds a user name or password; give them as api_key or headers.")
+    if parts.scheme not in ("http", "https") or not host:
+        raise DeclarationError(f"{mend}it must be http:// or https:// with a host, such as http://127.0.0.1:8080.")
+    if parts.query or parts.fragment:
+        raise DeclarationError(f"{mend}it must have neither a query nor a fragment.")
+
+
+def unreachable(host: str, error: Exception) -> ProviderError:
+    """A request that brought no response: a connection refused, or one of the pool that was dead."""
+    if isinstance(error, (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, httpx2.InvalidURL)):
+        return ProviderError(f"The request to {host} can't be sent: {_words(error)}", code="invalid_request")
+    return ProviderError(
+        f"The model server at {host} could not be reached: {_words(error)}", code="dependency_failed", retry="request"
+    )
+
+
+def _words(error: Exception) -> str:
+    return str(error)[:200] or type(error).__name__
+
+
+async def send_within(seconds: float, host: str, send: Callable[[], Awaitable[httpx2.Response]]) -> httpx2.Response:
+    """The response's head.
+
+    Raises:
+        ProviderError: no response came, or not in time.
+    """
+    with trio.move_on_after(seconds) as scope:
+        try:
+            return await send()
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise unreachable(host, error) from error
+    assert scope.cancelled_caught
+    raise ProviderError(
+        f"The model server at {host} sent no response within {seconds:g} s.", code="dependency_failed", retry="request"
+    )
+
+
+async def read_failure(response: httpx2.Response, reader: BodyReader, clock: WallClock) -> ProviderError:
+    """The error that a response with an error's status is, as far as its body can be read."""
+    body = bytearray()
+    with trio.move_on_after(ERROR_GRACE):
+        try:
+            while len(body) < ERROR_BODY and (data := await reader.read()) is not None:
+                body += data
+        except httpx2.HTTPError:
+            pass  # what came of it will do
+    return from_status(response.status_code, response.headers, bytes(body[:ERROR_BODY]), clock())
+
+
+async def close_response(response: httpx2.Response, reader: BodyReader) -> None:
+    """Close the response, also when cancelled. A server whose response was not read to its end sees it at once."""
+    with trio.move_on_after(CLOSE_GRACE, shield=True):
+        try:
+            await reader.aclose()
+        except httpx2.HTTPError:
+            pass  # it was broken already
+        finally:
+            await response.aclose()
+
+
+class StreamAssembler(Protocol):
+    """What a wire's assembler offers."""
+
+    @property
+    def finished(self) -> bool: ...
+
+    @property
+    def failure(self) -> ProviderError | None: ...
+
+    def feed(self, data: bytes) -> list[PartDelta]: ...
+
+    def close(self) -> list[PartDelta]: ...
+
+    def response(self) -> ModelResponse: ...
+
+
+@attrs.define(eq=False)
+class ResponseStream:
+    """A response on its way: what one read brings is one batch."""
+
+    _reader: BodyReader
+    _assembler: StreamAssembler
+    _idle: float
+    _ended: bool = attrs.field(default=False, init=False)
+
+    async def receive(self) -> Sequence[PartDelta]:
+        """The deltas of the next read.
+
+        Raises:
+            trio.EndOfChannel: the response is complete.
+            ProviderError: it broke off, or the server told an error.
+        """
+        assembler = self._assembler
+        if assembler.failure is not None:
+            raise assembler.failure
+        if self._ended:
+            raise trio.EndOfChannel
+        data = await (self._rest() if assembler.finished else self._read())
+        if data is not None:
+            return assembler.feed(data)
+        self._ended = True
+        last = assembler.close()
+        if not last:
+            raise trio.EndOfChannel
+        return last
+
+    def response(self) -> ModelResponse:
+        """What has arrived so far."""
+        return self._assembler.response()
+
+    async def _read(self) -> bytes | None:
+        try:
+            return await self._reader.read()
+        except httpx2.ReadTimeout as silent:
+            raise self._broken(f"The server was silent for {self._idle:g} s in the middle of its response.") from silent
+        except httpx2.HTTPError as broken:
+            raise self._broken(f"The connection broke in the middle of the response: {_words(broken)}") from broken
+
+    async def _rest(self) -> bytes | None:
+        """Behind the stop reason nothing can go wrong any more: the response is whole."""
+        with trio.move_on_after(LINGER):
+            try:
+                return await self._reader.read()
+            except httpx2.HTTPError:
+                return None
+        return None
+
+    def _broken(self, message: str) -> ProviderError:
+        self._ended = True
+        return ProviderError(message, code="stream_dropped", retry="stream")
+
+
+def timeout_extension(timeouts: Timeouts) -> dict[str, float | None]:
+    """httpx2's timeouts, read when each wait begins. Until the headers the caller's own scope is the limit."""
+    return {"connect": None, "read": None, "write": timeouts.connect, "pool": None}

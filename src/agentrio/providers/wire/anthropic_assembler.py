@@ -1,0 +1,292 @@
+"""A Messages response from its bytes: deltas on the way, the whole response at the end. No I/O.
+
+What real servers do, and is stood here: pings anywhere, no ``message_start`` (llama.cpp), a second one (a gateway that
+started over), ``message: null``, input given whole with the block's start, event names that differ from the type,
+frames and deltas of unknown types, usage that is no number, a missing ``message_stop``.
+
+The response has ended when the frame with its stop reason came: what is cut before it is a drop, what is cut after it
+is whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from agentrio.domain.parts import Part
+from agentrio.domain.status import StopReason
+from agentrio.domain.usage import NO_USAGE, Usage
+from agentrio.providers.base import ModelResponse, PartDelta, ProviderError
+
+from .anthropic_blocks import Block
+from .anthropic_frames import (
+    BlockDelta,
+    BlockStart,
+    BlockStop,
+    ErrorFrame,
+    Frame,
+    InputDelta,
+    LooseDelta,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    TextDelta,
+    ThinkingDelta,
+    read_frame,
+)
+from .failures import from_frame
+from .json import decode, encode
+from .sse import MAX_EVENT, SSEDecoder
+
+STOP_REASONS: dict[str, StopReason] = {
+    "end_turn": "end",
+    "tool_use": "tool_calls",
+    "max_tokens": "max_tokens",
+    "model_context_window_exceeded": "max_tokens",
+    "stop_sequence": "stop_sequence",
+    "refusal": "refusal",
+    "pause_turn": "pause",
+    "compaction": "pause",  # "pause_after_compaction": the server stops behind its summary and waits to be continued
+}
+
+MAX_BODY = 4 * MAX_EVENT  # bytes of an answer that is no stream
+
+_TEXT, _THINKING, _INPUT = TextDelta, ThinkingDelta, InputDelta
+
+
+class Assembler:
+    """Feed it the stream's bytes, close it at their end.
+
+    ``finished`` is set once the stop reason is known, ``done`` once nothing more is to be expected, ``failure`` once
+    the response can't be completed any more; it is raised by the next ``feed`` or ``close``.
+    """
+
+    def __init__(self, max_event: int = MAX_EVENT) -> None:
+        self._sse = SSEDecoder(max_event)
+        self._blocks: dict[int, Block] = {}  # in the order of their first start
+        self._superseded = False  # a second message_start came, and no block since
+        self._usage: dict[str, Any] = {}
+        self._raw_stop: str | None = None
+        self._model = ""
+        self._id = ""
+        self.finished = False
+        self.done = False
+        self.failure: ProviderError | None = None
+
+    def feed(self, data: bytes) -> list[PartDelta]:
+        """The deltas in these bytes, all frames at once.
+
+        Raises:
+            ProviderError: the server told an error, or sent what can't be read. Deltas before it were given out.
+        """
+        if self.failure is not None:
+            raise self.failure
+        out: list[PartDelta] = []
+        try:
+            self._read(self._sse.feed(data), out)
+        except ProviderError as failure:
+            self.failure = failure
+            if not out:
+                raise
+        return out
+
+    def close(self) -> list[PartDelta]:
+        """The body has ended.
+
+        Raises:
+            ProviderError: before the stop reason came (``stream_dropped``), or the server had told an error.
+        """
+        if self.failure is not None:
+            raise self.failure
+        out: list[PartDelta] = []
+        self._read(self._sse.close(), out)
+        self.done = True
+        if not self.finished:
+            self.failure = dropped("The response ended before its stop reason came.")
+            if not out:
+                raise self.failure
+        return out
+
+    def response(self) -> ModelResponse:
+        """What has arrived so far; complete once ``finished``."""
+        blocks = self._blocks.values()
+        parts: list[Part]
+        if self.finished:
+            parts = [block.finished() for block in blocks]
+        else:
+            parts = [part for block in blocks if (part := block.partial()) is not None]
+        raw = self._raw_stop if self.finished else None
+        stop = None if raw is None else STOP_REASONS.get(raw, "unknown")
+        return ModelResponse(tuple(parts), stop, raw, usage_of(self._usage), self._model, self._id)
+
+    def _read(self, events: list[tuple[bytes, bytes]], out: list[PartDelta]) -> None:
+        blocks = self._blocks
+        append = out.append
+        for name, data in events:
+            frame = read_frame(name, data)
+            if type(frame) is BlockDelta:  # nearly every frame: no call more than needed
+                block = blocks.get(frame.index)
+                if block is None:
+                    continue
+                delta = frame.delta
+                kind = block.kind
+                if type(delta) is _TEXT and kind == "text":
+                    more = block.add(delta.text)
+                elif type(delta) is _INPUT and kind == "input":
+                    more = block.add(delta.partial_json)
+                elif type(delta) is _THINKING and kind == "thinking":
+                    more = block.add(delta.thinking)
+                else:
+                    more = block.apply(delta)
+                if more is not None:
+                    append(more)
+            elif frame is not None:
+                self._other(frame, out)
+
+    def _other(self, frame: Frame, out: list[PartDelta]) -> None:
+        match frame:
+            case BlockStart(index=index, content_block=json):
+                self.start(index, bytes(json), out)
+            case BlockStop(index=index):
+                self.stop(index, out)
+            case LooseDelta(index=index, fields=fields):
+                block = self._blocks.get(index)
+                _put(None if block is None else block.apply_loosely(fields), out)
+            case MessageStart(message=message):
+                self.begin(message, out)
+            case MessageDelta(delta=delta, usage=usage):
+                self.end(delta, usage)
+            case MessageStop():
+                self.done = self.finished
+            case ErrorFrame(body=body) if not self.finished:
+                raise from_frame(body, begun=bool(self._blocks))
+
+    def begin(self, message: Any, out: list[PartDelta]) -> None:
+        """The response's head; a second one means that what follows may start over."""
+        self._superseded = bool(self._blocks)
+        if not isinstance(message, Mapping):
+            return
+        self._id = self._id or _string(message.get("id"))
+        self._model = _string(message.get("model")) or self._model
+        self._keep_usage(message.get("usage"))
+        content = message.get("content")
+        for index, block in enumerate(content if isinstance(content, list) else ()):
+            self.start(index, encode(block), out)
+
+    def start(self, index: int, json: bytes, out: list[PartDelta]) -> None:
+        """A block begins. One that comes again after a second head replaces all that came before that head."""
+        if self._superseded and index in self._blocks:
+            self._blocks.clear()
+        self._superseded = False
+        found = decode(json)
+        if isinstance(found, dict):
+            old = self._blocks.get(index)
+            block = self._blocks[index] = Block(len(self._blocks) if old is None else old.part, json, found)
+            _put(block.opening(), out)
+
+    def stop(self, index: int, out: list[PartDelta]) -> None:
+        """A block is complete."""
+        block = self._blocks.get(index)
+        _put(None if block is None else block.close(), out)
+
+    def end(self, delta: Any, usage: Any) -> None:
+        """The frame that carries the stop reason."""
+        self._keep_usage(usage)
+        reason = delta.get("stop_reason") if isinstance(delta, Mapping) else None
+        if isinstance(reason, str) and reason:
+            self._raw_stop = reason
+            self.finished = True
+
+    def _keep_usage(self, usage: Any) -> None:
+        if isinstance(usage, Mapping):
+            self._usage.update({key: value for key, value in usage.items() if value is not None})
+
+
+class BodyAssembler(Assembler):
+    """For servers that answer with one JSON body although a stream was asked for: the same outcome."""
+
+    def __init__(self, max_body: int = MAX_BODY) -> None:
+        super().__init__()
+        self._body = bytearray()
+        self._max_body = max_body
+
+    def feed(self, data: bytes) -> list[PartDelta]:
+        """Nothing yet: the body is read at its end."""
+        self._body += data
+        if len(self._body) > self._max_body:
+            self.failure = ProviderError(
+                f"The server sent a body of more than {self._max_body:,} bytes; that is the limit.",
+                code="invalid_response",
+            )
+            raise self.failure
+        return []
+
+    def close(self) -> list[PartDelta]:
+        """All parts as deltas.
+
+        Raises:
+            ProviderError: the body is an error, no JSON, or no message (``invalid_response``).
+        """
+        self.done = True
+        out: list[PartDelta] = []
+        try:
+            self._read_body(bytes(self._body), out)
+        except ProviderError as failure:
+            self.failure = failure
+            raise
+        return out
+
+    def _read_body(self, body: bytes, out: list[PartDelta]) -> None:
+        try:
+            message = decode(body)
+        except ValueError:
+            raise _no_message("it is no JSON") from None
+        if not isinstance(message, dict):
+            raise _no_message("it is no JSON object")
+        if message.get("type") == "error" or ("error" in message and "content" not in message):
+            raise from_frame(message, begun=False)
+        self.begin(message, out)
+        for index in tuple(self._blocks):
+            self.stop(index, out)
+        self.end(message, None)
+        if not self.finished:
+            raise _no_message("it has no stop reason")
+
+
+def _no_message(why: str) -> ProviderError:
+    return ProviderError(f"The server's answer is not a message: {why}.", code="invalid_response")
+
+
+def dropped(message: str) -> ProviderError:
+    """A response that broke off."""
+    return ProviderError(message, code="stream_dropped", retry="stream")
+
+
+def usage_of(found: Mapping[str, Any]) -> Usage:
+    """Tokens as the wire counts them: ``input_tokens`` are the uncached part already."""
+    if not found:
+        return NO_USAGE
+    details = found.get("output_tokens_details")
+    return Usage(
+        _count(found.get("input_tokens")),
+        _count(found.get("output_tokens")),
+        _count(found.get("cache_read_input_tokens")),
+        _count(found.get("cache_creation_input_tokens")),
+        _count(details.get("thinking_tokens")) if isinstance(details, Mapping) else 0,
+    )
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return 0
+    return max(0, int(value))
+
+
+def _put(delta: PartDelta | None, out: list[PartDelta]) -> None:
+    if delta is not None:
+        out.append(delta)
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""

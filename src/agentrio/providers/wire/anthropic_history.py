@@ -1,0 +1,228 @@
+"""The conversation as turns of the Messages wire, encoded once.
+
+Neighbours of one role are one turn: tool results and the user's text that follows them, or an answer that was continued
+after a pause. What was written by the same model goes back as it was: signed reasoning, redacted blocks and blocks of
+the server's own, in their places. Of another model, reasoning and such blocks are left out.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from agentrio.domain.messages import Message, ModelTag, memoised
+from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
+
+from .json import encode, encode_text
+
+WireRole: TypeAlias = Literal["user", "assistant"]
+
+VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
+MAX_ID = 64
+
+_OPEN: dict[WireRole, bytes] = {
+    "user": b'{"role":"user","content":[',
+    "assistant": b'{"role":"assistant","content":[',
+}
+_CLOSE = b"]}"
+
+
+class CallIds:
+    """The wire's ids of calls: the provider's own where it can be, and never two calls with one id.
+
+    Providers use ids again in later rounds, so an id that is taken is replaced by one made of ours, which is unique in
+    the session. The mapping follows from the order of the history alone: a longer history keeps what was given.
+    """
+
+    def __init__(self, tag: ModelTag) -> None:
+        self._tag = tag
+        self._of: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def of_call(self, call: ToolCall, tag: ModelTag | None) -> str:
+        """The wire's id of a call that is met for the first time, or again."""
+        known = self._of.get(call.id)
+        if known is not None:
+            return known
+        own = tag is not None and tag.provider == self._tag.provider and VALID_ID.match(call.provider_id)
+        wire = call.provider_id if own else _made(call.id)
+        if wire in self._taken:
+            wire = _made(call.id)
+        salt = 0
+        while wire in self._taken:
+            salt += 1
+            wire = _hashed(call.id, salt)
+        self._taken.add(wire)
+        self._of[call.id] = wire
+        return wire
+
+    def of_result(self, result: ToolResult) -> str:
+        """The wire's id of the call that a result answers."""
+        return self._of.get(result.call_id) or _made(result.call_id)
+
+
+def _made(id: str) -> str:
+    """Our own id where the wire takes it, else one with a hash, so that cutting never makes two ids equal."""
+    return id if VALID_ID.match(id) else _hashed(id)
+
+
+def _hashed(id: str, salt: int = 0) -> str:
+    digest = hashlib.sha256(f"{salt}:{id}".encode("utf-8", "replace")).hexdigest()[:16]
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", id)[: MAX_ID - 17] + "_" + digest
+
+
+class Turns:
+    """Encoded turns of a history that grows. A history that does not continue the last one starts over."""
+
+    def __init__(self, tag: ModelTag) -> None:
+        self._tag = tag
+        self._restart()
+
+    def _restart(self) -> None:
+        self._seen: tuple[Message, ...] = ()
+        self._ids = CallIds(self._tag)
+        self._pieces: list[bytes] = []  # all turns but the last, ready to be joined
+        self._role: WireRole | None = None  # of the last turn
+        self._turn: list[bytes] = []  # its fragments
+        self._last: Message | None = None  # the last message that left something in it
+
+    def feed(self, messages: tuple[Message, ...]) -> None:
+        """The whole history so far."""
+        done = len(self._seen)
+        if messages[:done] != self._seen:  # the same objects compare at C speed
+            self._restart()
+            done = 0
+        for message in messages[done:]:
+            self._add(message)
+        self._seen = messages
+
+    def _add(self, message: Message) -> None:
+        fragment = _fragment(message, self._tag, self._ids)
+        if not fragment:
+            return
+        role: WireRole = "assistant" if message.role == "assistant" else "user"
+        if role != self._role:
+            if self._role is not None:
+                self._pieces += (_OPEN[self._role], b",".join(self._turn), b"]},")
+            self._role = role
+            self._turn = []
+        self._turn.append(fragment)
+        self._last = message
+
+    def pieces(self, mark: bytes | None) -> list[bytes]:
+        """What is to be joined. ``mark`` ends a last user turn's last block; a last answer loses trailing space."""
+        if self._role is None or self._last is None:
+            return []
+        turn = b",".join(self._turn)
+        if self._role == "user":
+            turn = turn if mark is None else turn[:-1] + mark
+        elif isinstance(self._last.parts[-1], Text):
+            trimmed = _encoded(_trimmed(self._last), self._tag, self._ids)
+            turn = b",".join(part for part in (*self._turn[:-1], trimmed) if part)
+        return [*self._pieces, _OPEN[self._role], turn, _CLOSE]
+
+
+def _trimmed(message: Message) -> Message:
+    """The API refuses an assistant's message at the end whose text ends in space."""
+    last = message.parts[-1]
+    assert isinstance(last, Text)
+    parts = (*message.parts[:-1], Text(last.text.rstrip(), None))
+    return Message(message.id, message.role, parts, message.model)
+
+
+def _fragment(message: Message, tag: ModelTag, ids: CallIds) -> bytes:
+    """A message's blocks, kept with it. The wire's ids are part of the key: they depend on what came before."""
+    used = tuple(_wire_ids(message, ids))
+    return memoised(message, ("messages", tag, used), lambda message: _encoded(message, tag, ids))
+
+
+def _wire_ids(message: Message, ids: CallIds) -> Iterable[str]:
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            yield ids.of_call(part, message.model)
+        elif isinstance(part, ToolResult):
+            yield ids.of_result(part)
+
+
+def _encoded(message: Message, tag: ModelTag, ids: CallIds) -> bytes:
+    own = message.model == tag
+    blocks = (_block(part, own, message.model, ids) for part in message.parts)
+    return b",".join(block for block in blocks if block)
+
+
+def _block(part: Part, own: bool, tag: ModelTag | None, ids: CallIds) -> bytes:
+    match part:
+        case Text() | Image() | File():
+            return _content(part, own)
+        case Thinking():
+            return _thinking(part) if own else b""
+        case RawBlock(json=json):
+            return json.encode("utf-8", "replace") if own else b""
+        case ToolCall():
+            return _tool_use(part, own, ids.of_call(part, tag))
+        case ToolResult():
+            return encode(_tool_result(part, ids.of_result(part)))
+
+
+def _content(part: Text | Image | File, own: bool) -> bytes:
+    if isinstance(part, Text) and part.raw is not None and own:
+        return part.raw.encode("utf-8", "replace")
+    told = _told(part)
+    return b"" if told is None else encode(told)
+
+
+def _thinking(part: Thinking) -> bytes:
+    if part.raw is not None:
+        return part.raw.encode("utf-8", "replace")
+    if part.redacted:
+        return encode({"type": "redacted_thinking", "data": part.signature or ""})
+    if part.signature is None:  # never finished, so it proves nothing to the server
+        return b""
+    return encode({"type": "thinking", "thinking": part.text, "signature": part.signature})
+
+
+def _tool_use(call: ToolCall, own: bool, id: str) -> bytes:
+    arguments = call.arguments if call.arguments is not None else {}
+    block: dict[str, Any] = {"type": "tool_use", "id": id, "name": call.name, "input": arguments}
+    if call.raw is not None and own:
+        block = {**msgspec.json.decode(call.raw), "id": id, "name": call.name, "input": arguments}
+    return encode(block)
+
+
+def _tool_result(result: ToolResult, id: str) -> dict[str, Any]:
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": id}
+    if result.status == "succeeded":
+        block["content"] = [told for part in result.parts if (told := _told(part)) is not None]
+        return block
+    category, message = ("tool_failed", "") if result.error is None else (result.error.category, result.error.message)
+    block["content"] = [{"type": "text", "text": encode_text({"error": category, "message": message})}]
+    block["is_error"] = True
+    return block
+
+
+def _told(part: Text | Image | File) -> dict[str, Any] | None:
+    """A block of content; None for a text of nothing but space, which the API refuses."""
+    match part:
+        case Text(text=text):
+            return {"type": "text", "text": text} if text.strip() else None
+        case Image(data=data, media_type=media_type):
+            return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+        case File():
+            return _document(part)
+
+
+def _document(file: File) -> dict[str, Any]:
+    """PDF as it is, text as text; the API takes no other documents, so of others the model is told the name."""
+    if file.media_type == "application/pdf":
+        source = {"type": "base64", "media_type": file.media_type, "data": file.data}
+    elif file.media_type.startswith("text/"):
+        text = base64.b64decode(file.data).decode("utf-8", "replace")
+        source = {"type": "text", "media_type": "text/plain", "data": text}
+    else:
+        return {"type": "text", "text": f"[file omitted: {file.name or 'unnamed'} ({file.media_type})]"}
+    return {"type": "document", "source": source} | ({"title": file.name} if file.name else {})

@@ -1,0 +1,215 @@
+"""What a server's error means: by status and typed code first, by words only for the size of a prompt.
+
+Shared by all wires. An error body is read whatever its shape: Anthropic's ``{"type": "error", "error": {"type",
+"message"}, "request_id"}``, OpenAI's ``{"error": {"message", "type", "code"}}`` (llama.cpp too), xAI's ``{"error":
+"text"}``, Mistral's ``{"detail": ...}``, a proxy's HTML, nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from agentrio.domain.status import Code
+from agentrio.providers.base import ProviderError
+
+from .json import decode, mend
+
+Retry: TypeAlias = Literal["request", "stream"] | None
+
+MAX_QUOTE = 500  # characters of the server's own message
+
+
+@attrs.frozen
+class ServerError:
+    """What an error body says: its type or code, its message, and where given the status it stands for."""
+
+    type: str = ""
+    message: str = ""
+    status: int | None = None
+    request_id: str | None = None
+
+
+def read_error(body: bytes) -> ServerError:
+    """What the body of an error says; never raises."""
+    try:
+        found = decode(body)
+    except (ValueError, ProviderError):
+        return ServerError(message=_quote(body.decode("utf-8", "replace")))
+    return error_of(found)
+
+
+def error_of(found: Any) -> ServerError:
+    """What a decoded error says, whatever its shape."""
+    if not isinstance(found, Mapping):
+        return ServerError(message=_quote(found if isinstance(found, str) else ""))
+    inner = found.get("error")
+    source = inner if isinstance(inner, Mapping) else found
+    message = next((text for text in map(_text, _messages(inner, source, found)) if text), "")
+    status = source.get("code", source.get("status"))
+    request_id = found.get("request_id")
+    return ServerError(
+        _type(source),
+        _quote(message),
+        status if isinstance(status, int) and 400 <= status < 600 else None,
+        request_id if isinstance(request_id, str) else None,
+    )
+
+
+def _messages(inner: Any, source: Mapping[str, Any], found: Mapping[str, Any]) -> list[Any]:
+    return [source.get("message"), inner, found.get("detail"), found.get("message"), found.get("title")]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list) and value:  # FastAPI's list of {"msg": ...}
+        value = value[0].get("msg") if isinstance(value[0], Mapping) else value[0]
+    return value if isinstance(value, str) else ""
+
+
+def _type(source: Mapping[str, Any]) -> str:
+    for key in ("type", "code"):
+        value = source.get(key)
+        if isinstance(value, str) and value not in ("", "error"):
+            return value
+    return ""
+
+
+def _quote(text: str) -> str:
+    text = mend(re.sub(r"<[^<>]*>", " ", text) if text.lstrip()[:1] == "<" else text)
+    text = " ".join(text.split())
+    return text if len(text) <= MAX_QUOTE else text[: MAX_QUOTE - 1] + "…"
+
+
+def from_status(status: int, headers: Mapping[str, str], body: bytes, now: float) -> ProviderError:
+    """The error that an HTTP answer is. ``headers`` are looked up in lower case; ``now`` is the wall clock's."""
+    said = read_error(body)
+    code, retry = _of_status(status, said)
+    if headers.get("x-should-retry") == "false":  # the server knows that trying again is of no use
+        retry = None
+    return ProviderError(
+        f"The model server answered {status}: {said.message or 'no message'}",
+        code=code,
+        retry=retry,
+        status=status,
+        retry_after=retry_after(headers, now) if retry else None,
+        request_id=said.request_id or headers.get("request-id") or headers.get("x-request-id"),
+        type=said.type or None,
+    )
+
+
+def from_frame(found: Any, *, begun: bool) -> ProviderError:
+    """The error that a frame within a stream tells; ``begun`` is whether content came before it."""
+    said = error_of(found)
+    code, retry = _of_type(said)
+    return ProviderError(
+        f"The model server broke off: {said.message or said.type or 'no message'}",
+        code=code,
+        retry="stream" if retry and begun else retry,
+        request_id=said.request_id,
+        type=said.type or None,
+    )
+
+
+_BY_STATUS: dict[int, tuple[Code, Retry]] = {
+    401: ("unauthorized", None),
+    402: ("unauthorized", None),
+    403: ("unauthorized", None),
+    408: ("dependency_failed", "request"),
+    409: ("dependency_failed", "request"),
+    429: ("rate_limited", "request"),
+    503: ("not_provisioned", "request"),
+    529: ("overloaded", "request"),
+}
+
+_BY_TYPE: dict[str, tuple[Code, Retry]] = {
+    "overloaded_error": ("overloaded", "request"),
+    "rate_limit_error": ("rate_limited", "request"),
+    "rate_limit_exceeded": ("rate_limited", "request"),
+    "insufficient_quota": ("rate_limited", None),
+    "invalid_request_error": ("invalid_request", None),
+    "not_found_error": ("invalid_request", None),
+    "request_too_large": ("context_overflow", None),
+    "authentication_error": ("unauthorized", None),
+    "permission_error": ("unauthorized", None),
+    "billing_error": ("unauthorized", None),
+}
+"""https://docs.anthropic.com/en/api/errors, and the two of OpenAI's that are told apart by code alone."""
+
+
+def _of_status(status: int, said: ServerError) -> tuple[Code, Retry]:
+    if status in (400, 413, 422) and (is_overflow(said) or (status == 413 and not said.message)):
+        return "context_overflow", None
+    if status >= 500 and said.type == "overloaded_error":
+        return "overloaded", "request"
+    if status == 429 and said.type == "insufficient_quota":
+        return "rate_limited", None
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    return ("dependency_failed", "request") if status >= 500 else ("invalid_request", None)
+
+
+def _of_type(said: ServerError) -> tuple[Code, Retry]:
+    if is_overflow(said):
+        return "context_overflow", None
+    if said.type in _BY_TYPE:
+        return _BY_TYPE[said.type]
+    if said.status is not None:
+        return _of_status(said.status, said)
+    return "dependency_failed", "request"
+
+
+_OVERFLOW_TYPES = frozenset(
+    {"request_too_large", "context_length_exceeded", "exceed_context_size_error", "model_context_window_exceeded"}
+)
+
+_OVERFLOW = re.compile(
+    r"prompt is too long|input is too long for requested model|exceeds? the (?:model's )?context window"
+    r"|input token count.*exceeds the maximum|maximum prompt length is \d|reduce the length of the messages"
+    r"|maximum context length is \d|exceeds the limit of \d|exceeds the available context size"
+    r"|greater than the context length|context window exceeds limit|exceeded model token limit"
+    r"|too large for model with \d+ maximum context length|context[ _]length[ _]exceeded|too many tokens"
+    r"|token limit exceeded|exceed context limit",
+    re.IGNORECASE | re.DOTALL,
+)
+
+_THROTTLED = re.compile(r"please wait|rate limit|throttl|try again later|per (?:minute|second|hour|day)", re.IGNORECASE)
+
+
+def is_overflow(said: ServerError) -> bool:
+    """Whether the prompt did not fit: by type, then by words, which must not be those of a throttled server."""
+    if said.type in _OVERFLOW_TYPES:
+        return True
+    if said.type in ("rate_limit_error", "overloaded_error", "rate_limit_exceeded"):
+        return False
+    return bool(_OVERFLOW.search(said.message)) and not _THROTTLED.search(said.message)
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """How many seconds the server asks to wait: the longest of what it says.
+
+    Azure sends ``retry-after-ms: 0`` beside ``retry-after: 1``; dates are read against ``now``.
+    """
+    asked = [_number(headers.get("retry-after-ms"), 1000), _seconds_or_date(headers.get("retry-after"), now)]
+    return max((wait for wait in asked if wait is not None), default=None)
+
+
+def _number(text: str | None, per_second: int) -> float | None:
+    try:
+        wait = float(text or "") / per_second
+    except ValueError:
+        return None
+    return wait if 0 <= wait < float("inf") else None
+
+
+def _seconds_or_date(text: str | None, now: float) -> float | None:
+    wait = _number(text, 1)
+    if wait is not None or not text:
+        return wait
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+    except (ValueError, OverflowError):
+        return None

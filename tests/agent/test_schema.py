@@ -85,6 +85,11 @@ class Row(msgspec.Struct, array_like=True):
     a: int
 
 
+@attrs.define
+class Trip:
+    took: datetime.timedelta
+
+
 class Spot(NamedTuple):
     x: int
 
@@ -151,6 +156,7 @@ CASES: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (tuple[int, Colour], st.tuples(whole, st.sampled_from(Colour))),
     (tuple[()], st.just(())),
     (set[int], st.sets(whole)),
+    (set[Annotated[int, msgspec.Meta(ge=0, title="n")]], st.sets(st.integers(0, 99))),
     (frozenset[Colour], st.frozensets(st.sampled_from(Colour))),
     (dict[str, float], st.dictionaries(st.text(), st.floats(allow_nan=False, allow_infinity=False))),
     (Mapping[Colour, int], st.dictionaries(st.sampled_from(Colour), whole)),
@@ -235,7 +241,9 @@ def test_integral_floats_are_integers() -> None:
     assert repr(structured(int, 2.0)) == "2"
     assert repr(structured(float, 2)) == "2.0"
     assert repr(structured(int | float, 2.0)) == "2.0"
-    assert structured(Literal[2], 2.0) == 2
+    assert repr(structured(Level | float, 7)) == "7.0"
+    assert repr(structured(Literal[1] | float, 3)) == "3.0"
+    assert repr(structured(Literal[2], 2.0)) == "2"
     assert structured(Level, 2.0) is Level.HIGH
 
 
@@ -258,6 +266,7 @@ def test_integral_floats_are_integers() -> None:
         (object, "object is not supported"),
         (str | bytes, "str-like"),
         (Colour | Literal["x"], "str-like"),
+        (list[Trip], "Trip.took: timedelta has no form"),
         (list[Spot], "Spot is a named tuple"),
     ],
 )

@@ -102,6 +102,7 @@ async def test_the_context_is_filled_in_and_not_shown_to_the_model() -> None:
     assert await invoke(read_tool(last), '{"a": 1}') == (1, "test")
     assert invoke(read_tool(maybe), "") == (0, True)
     assert invoke(save, '{"number": 2}') == 2
+    assert await invoke(forecast, '{"city": "Oslo"}') == "Oslo 3"
 
 
 def test_what_only_type_checkers_import_may_annotate_the_result() -> None:

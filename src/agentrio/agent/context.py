@@ -34,8 +34,8 @@ class ToolContext:
     agent: str
     identity: Identity | None = None
     services: Any = attrs.field(factory=dict, repr=False)
-    _memory: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
-    _report: ProgressCallback = attrs.field(default=_nobody_listens, repr=False)
+    _memory: Mapping[str, Any] = attrs.field(factory=dict, repr=False, alias="memory")
+    _report: ProgressCallback = attrs.field(default=_nobody_listens, repr=False, alias="report")
     _view: dict[str, Any] | None = attrs.field(default=None, init=False, repr=False)
     _patches: list[dict[str, Any]] = attrs.field(factory=list, init=False, repr=False)
 

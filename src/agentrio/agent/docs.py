@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import inspect
 
 import docstring_parser
 
@@ -16,10 +15,7 @@ def document(thing: object) -> tuple[str, dict[str, str]]:
     text = thing.__dict__.get("__doc__") if isinstance(thing, type) else thing.__doc__
     if not isinstance(text, str) or (isinstance(thing, type) and _made_up(thing, text)):
         return "", {}
-    try:
-        parsed = docstring_parser.parse(text)
-    except docstring_parser.ParseError:
-        return inspect.cleandoc(text), {}
+    parsed = docstring_parser.parse(text)
     paragraphs = (parsed.short_description, parsed.long_description)
     return (
         "\n\n".join(paragraph.strip() for paragraph in paragraphs if paragraph),

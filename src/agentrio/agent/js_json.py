@@ -74,7 +74,8 @@ def _scalar(value: object) -> str | None:
             return js_number(value)
         case datetime.date() | datetime.time() | datetime.timedelta() | uuid.UUID() | decimal.Decimal():
             return _string(_as_text(value))
-    return None
+        case _:
+            return None
 
 
 def _as_text(value: object) -> str:

@@ -48,7 +48,8 @@ def _part(value: object) -> ResultPart | None:
             return Text(_plain(text), raw)
         case Image() | File():
             return value
-    return None
+        case _:
+            return None
 
 
 def _plain(text: str) -> str:

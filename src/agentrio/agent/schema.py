@@ -62,13 +62,12 @@ class SchemaWriter:
                 return _stringlike(node)
 
     def _container(self, node: types.CollectionType | types.TupleType | types.DictType) -> dict[str, Any]:
-        match node:
-            case types.TupleType(item_types=items):
-                schema = {"type": "array", "minItems": len(items), "maxItems": len(items)}
-                return schema if not items else {**schema, "prefixItems": [self.write(item) for item in items]}
-            case types.DictType():
-                return self._mapping(node)
-        assert isinstance(node, types.CollectionType)
+        if isinstance(node, types.DictType):
+            return self._mapping(node)
+        if isinstance(node, types.TupleType):
+            count = len(node.item_types)
+            items = {"prefixItems": [self.write(item) for item in node.item_types]} if count else {}
+            return {"type": "array", "minItems": count, "maxItems": count, **items}
         schema = {"type": "array", **_present(minItems=node.min_length, maxItems=node.max_length)}
         if isinstance(node, types.SetType | types.FrozenSetType):
             if not json_kinds(node.item_type) <= SCALARS:
@@ -120,12 +119,15 @@ class SchemaWriter:
         if summary:
             schema["description"] = summary
         schema["properties"] = properties = {}
-        tag = node.tag_field if isinstance(node, types.StructType) else None
-        if tag is not None:
-            properties[tag] = {"enum": [node.tag]}  # type: ignore[union-attr]  # only a struct has a tag
+        schema["required"] = required = [field.encode_name for field in node.fields if field.required]
+        if isinstance(node, types.StructType) and node.tag_field is not None:
+            properties[node.tag_field] = {"enum": [node.tag]}
+            required.insert(0, node.tag_field)
         for field in node.fields:
-            properties[field.encode_name] = self.property(field.type, texts.get(field.name), *_default_of(field))
-        schema["required"] = [*filter(None, [tag]), *(field.encode_name for field in node.fields if field.required)]
+            try:
+                properties[field.encode_name] = self.property(field.type, texts.get(field.name), *_default_of(field))
+            except Unsupported as wrong:
+                raise Unsupported(f"{_name(node)}.{field.name}: {wrong}") from None
         if isinstance(node, types.StructType) and node.forbid_unknown_fields:
             schema["additionalProperties"] = False
         return schema
@@ -175,7 +177,8 @@ def json_kinds(node: types.Type) -> frozenset[str]:
             return frozenset({"array"})
         case types.DictType() | types.StructType() | types.TypedDictType() | types.DataclassType():
             return frozenset({"object"})
-    return frozenset({"string"})
+        case _:
+            return frozenset({"string"})
 
 
 def _kinds_of(values: Iterable[object]) -> frozenset[str]:
@@ -215,7 +218,8 @@ def _stringlike(node: types.Type) -> dict[str, Any]:
             return {"type": "string", "format": "uuid"}
         case types.DecimalType():
             return {"type": "string", "pattern": DECIMAL}
-    raise Unsupported(_instead(node))
+        case _:
+            raise Unsupported(_instead(node))
 
 
 def _instead(node: types.Type) -> str:
@@ -232,7 +236,8 @@ def _instead(node: types.Type) -> str:
             return f"{_name(node)} is a named tuple, and models are bad at positions; use an attrs class"
         case types.CustomType(cls=cls):
             return f"{getattr(cls, '__qualname__', cls)} is not supported; use an attrs class, or a type of JSON's"
-    return f"{type(node).__name__.removesuffix('Type')} is not supported"
+        case _:
+            return f"{type(node).__name__.removesuffix('Type')} is not supported"
 
 
 def _enum(node: types.EnumType) -> dict[str, Any]:

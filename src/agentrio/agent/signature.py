@@ -80,6 +80,8 @@ def _check_parameter(parameter: inspect.Parameter, where: str) -> None:
             refuse(where, "models pass arguments by name; replace `*` by a list parameter.")
         case parameter.VAR_KEYWORD:
             refuse(where, "a model must be told each name; replace `**` by a dict parameter, or use tool_from_schema.")
+        case _:
+            pass
     if parameter.annotation is parameter.empty:
         hint = " (of a method, decorate the bound one: read_tool(thing.method))" if parameter.name == "self" else ""
         refuse(where, f"it has no type annotation, and the schema is made from it; add one{hint}.")

@@ -126,8 +126,9 @@ _KINDS: dict[type, tuple[str, ...]] = {
 
 
 def _tag_of(node: Any) -> tuple[str, Any] | None:
-    tagged = isinstance(node, StructType) and node.tag_field is not None
-    return (node.tag_field, node.tag) if tagged else None
+    if isinstance(node, StructType) and node.tag_field is not None:
+        return node.tag_field, node.tag
+    return None
 
 
 def _is_struct(kind: Any) -> bool:

@@ -38,7 +38,7 @@ class DeclaredModel(Protocol):
         """A client for one runtime."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(kw_only=True, eq=False, init=False)  # init=False: or type checkers read attrs' __init__, not ours
 class Agent(Generic[Out]):
     """An immutable declaration. Building one touches no network.
 
@@ -77,7 +77,7 @@ class Agent(Generic[Out]):
         _refuse_later(name, later, output_type)
         _check_name(name)
         checked = _check_tools(name, tools)
-        self.__attrs_init__(  # type: ignore[attr-defined]  # attrs adds it beside a hand-written __init__
+        self.__attrs_init__(
             model=_resolve_model(name, model),
             name=name,
             prompt=check_layers(name, (prompt,) if isinstance(prompt, str) else prompt),

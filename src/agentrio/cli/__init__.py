@@ -1,0 +1,5 @@
+"""The command line: ``agentrio --help``."""
+
+from .main import main as main
+
+__all__ = ["main"]

@@ -1,0 +1,8 @@
+"""``python -m agentrio.cli``, where the ``agentrio`` script is not on the path."""
+
+import sys
+
+from .main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""What a command of the command line is."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+
+import attrs
+
+FAILED = 1
+USAGE = 2  # what argparse exits with
+INTERRUPTED = 130  # as a shell counts: 128 and the number of SIGINT
+BROKEN_PIPE = 141  # 128 and the number of SIGPIPE
+
+
+@attrs.frozen
+class Command:
+    """One command. ``configure`` declares its options; ``run`` does the work and returns the exit code.
+
+    The module that holds a command is loaded for every ``--help``, so ``run`` imports what it needs itself.
+    """
+
+    name: str
+    summary: str
+    description: str
+    configure: Callable[[ArgumentParser], None]
+    run: Callable[[Namespace], int]
+
+
+class Refusal(Exception):
+    """A command can't do what it was asked to. The message says why and what helps; it is shown without a traceback."""

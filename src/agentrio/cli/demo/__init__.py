@@ -1,0 +1,1 @@
+"""``agentrio demo``: a play in three scenes, with a real model's recorded words."""

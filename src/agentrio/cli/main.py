@@ -1,0 +1,92 @@
+"""The door: options, exit codes, and errors as a Unix tool tells them.
+
+Exit codes: 0 all went well, 1 it did not, 2 wrong usage, 130 left by Ctrl-C, 141 nobody reads the output any more.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import SUPPRESS, Action, ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from .command import BROKEN_PIPE, FAILED, INTERRUPTED, Command, Refusal
+from .demo.command import DEMO
+
+COMMANDS: tuple[Command, ...] = (DEMO,)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code.
+
+    Raises:
+        SystemExit: after ``--help`` and ``--version`` (0), and on wrong usage (2).
+    """
+    _replace_what_cannot_be_encoded()
+    try:
+        try:
+            options = _parser().parse_args(arguments)
+            code: int = options.command.run(options)
+            return code
+        finally:
+            sys.stdout.flush()  # here, where a broken pipe is caught, and not when the interpreter ends
+    except Refusal as refusal:
+        print(f"agentrio: {refusal}", file=sys.stderr)
+        return FAILED
+    except BrokenPipeError:
+        _discard_output()
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        prog="agentrio",
+        description="An actor-based agent runtime on Trio.",
+        epilog="`agentrio COMMAND --help` tells more of a command.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, default=SUPPRESS, help="print the version and exit")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        sub = commands.add_parser(
+            command.name, help=command.summary, description=command.description, allow_abbrev=False
+        )
+        command.configure(sub)
+        sub.set_defaults(command=command)
+    return parser
+
+
+class _Version(Action):
+    """Finds the version when it is asked for: the lookup reads files."""
+
+    def __call__(
+        self, parser: ArgumentParser, namespace: Namespace, values: Any, option: str | None = None
+    ) -> NoReturn:
+        print(f"agentrio {_version()}")
+        parser.exit()
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("agentrio")
+    except PackageNotFoundError:
+        return "(not installed: it runs from its source folder)"
+
+
+def _replace_what_cannot_be_encoded() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)  # missing where a program has put its own stream there
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def _discard_output() -> None:
+    # The interpreter flushes once more when it ends, and would complain; what is left goes nowhere.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

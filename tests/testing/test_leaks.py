@@ -191,6 +191,15 @@ async def test_a_child_that_nobody_waited_for_is_a_leak() -> None:
             await check.check()
 
 
+@needs_proc
+async def test_children_are_found_where_the_kernel_keeps_no_list_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list is a build option of the kernel; without it, every process is asked for its parent."""
+    monkeypatch.setattr(ProcessCounter, "lists", "self/task/*/no-such-list")
+    check = LeakCheck(ProcessCounter())
+    with _child() as child:
+        assert [leak.name.partition(":")[0] for leak in check.leaks()] == [f"pid {child.pid}"]
+
+
 async def test_what_cannot_be_counted_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without /proc the check is weaker, and who reads its result must know."""
     monkeypatch.setattr(DescriptorCounter, "folder", Path("/nowhere/fd"))

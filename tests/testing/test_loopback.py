@@ -168,6 +168,27 @@ async def test_the_record_has_what_came_and_when_but_no_credential(open_client: 
     assert exchange.arrived.ns <= exchange.headers_sent.ns <= exchange.ended_at.ns
 
 
+async def test_the_record_is_at_an_address_too_and_that_is_no_request(open_client: OpenClient) -> None:
+    """It serves who looks from another process; asking for it must not change it."""
+    async with open_model_server([TextReply("Hello")]) as server, open_client(server) as client:
+        await client.post("/v1/messages", json=STREAM)
+        told = (await client.get("/__record?ended=1&headers=1")).json()
+        refused = [await client.get(f"/__record?{query}") for query in ("ended=x", "disconnect=0", "never=1")]
+
+        assert [(each["number"], each["ended"], each["body"]) for each in told] == [(1, "sent", STREAM)]
+        assert [answer.status_code for answer in refused] == [400, 400, 400]
+        assert len(server.record) == 1
+
+
+async def test_a_body_that_is_no_json_is_recorded_as_none(open_client: OpenClient) -> None:
+    """A client's broken body is for the test to find, not for the server to fail on."""
+    async with open_model_server([TextReply("Hello")]) as server, open_client(server) as client:
+        answer = await client.post("/v1/messages", content=b"{not json")
+
+    assert server.record[0].body is None
+    assert answer.json()["model"] == "loopback"
+
+
 async def test_each_frame_is_a_chunk_of_its_own_also_when_sends_are_coalesced(open_client: OpenClient) -> None:
     """Load is made with few sends, and what the client parses must not change by it."""
     deltas = [f"{n} " for n in range(1000)]

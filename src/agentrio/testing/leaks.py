@@ -148,6 +148,7 @@ class ProcessCounter:
     """Child processes, those included that ended and were never waited for. Needs ``/proc``."""
 
     folder = Path("/proc")
+    lists = "self/task/*/children"  # not in every kernel; spares a walk over all processes
 
     def snapshot(self) -> Mapping[Hashable, object]:
         """Return the children of this process, each by pid and start time."""
@@ -155,7 +156,7 @@ class ProcessCounter:
         return {child: child for child in children if child is not None}
 
     def _candidates(self) -> Iterator[str]:
-        lists = list(self.folder.glob("self/task/*/children"))  # not in every kernel; spares a walk over all processes
+        lists = list(self.folder.glob(self.lists))
         if not lists:
             yield from (entry.name for entry in self.folder.iterdir() if entry.name.isdigit())
         for path in lists:

@@ -1,47 +1,157 @@
-"""Every value as JSON, and back: the one place where (de)serialisation is said."""
+"""Every value as JSON, and back: the one place where (de)serialisation is said.
+
+Reading is strict. A value of another type, an unknown tag, a missing field and a field that only a newer version knows
+are refused, and the error names the path. It is worked out by a second, slower reading of what the first one refused.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from decimal import Decimal
+from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
 from functools import cache
-from typing import Any, TypeVar, get_args
+from typing import Any, NoReturn, TypeVar, get_args
 
-import attrs
 import cattrs
-from cattrs.gen import make_dict_structure_fn
-from cattrs.strategies import configure_tagged_union
+from cattrs.errors import ForbiddenExtraKeysError
 
-from .errors import CodecError
-from .events import Event
-from .messages import Message
+from .errors import CodecError, DeclarationError
+from .events import Event, StructuralEvent, TransientEvent
 from .parts import Part, ResultPart
+from .status import RunResult
 
 T = TypeVar("T")
 
-_MEMO = "_memo"
+_UNIONS: dict[str, Any] = {
+    "ResultPart": ResultPart,
+    "Part": Part,
+    "TransientEvent": TransientEvent,
+    "StructuralEvent": StructuralEvent,
+    "Event": Event,
+}
+_NOT_FINITE = ("inf", "-inf", "nan")
+
+
+class _Refused(ValueError):
+    """What we say ourselves about a place in the data."""
 
 
 @cache
 def converter() -> cattrs.Converter:
     """The converter that knows every union of ours. Unions carry a ``type`` tag: the class's name in snake case."""
-    made = cattrs.Converter(forbid_extra_keys=True)
+    return _make(explain=False)
+
+
+@cache
+def _make(*, explain: bool) -> cattrs.Converter:
+    made = cattrs.Converter(forbid_extra_keys=True, detailed_validation=explain)
     made.register_unstructure_hook(Decimal, str)
-    made.register_structure_hook(Decimal, lambda value, _: Decimal(value))
-    made.register_unstructure_hook(frozenset, sorted)
-    made.register_structure_hook(Message, make_dict_structure_fn(Message, made))
-    for union in (ResultPart, Part, Event):
-        configure_tagged_union(union, made, tag_generator=_tag, tag_name="type")
+    made.register_structure_hook(Decimal, _read_decimal)
+    made.register_unstructure_hook(float, _plain_float)
+    made.register_structure_hook(float, _read_float)
+    made.register_unstructure_hook_func(lambda kind: kind == frozenset[str], sorted)
+    for kind in (str, int, bool):
+        made.register_structure_hook(kind, _exactly(kind))
+    # Arguments, memory and details are JSON already: handed through as they are.
+    made.register_unstructure_hook_func(lambda kind: kind == Mapping[str, Any], dict)
+    made.register_structure_hook_func(lambda kind: kind == Mapping[str, Any], _read_object)
+    made.register_unstructure_hook_func(lambda kind: kind is Any, _same)
+    made.register_structure_hook_func(lambda kind: kind is RunResult, lambda data, _: _read_result(made, data))
+    for name, union in _UNIONS.items():
+        _tag_union(made, name, union)
     return made
+
+
+def _tag_union(made: cattrs.Converter, name: str, union: Any) -> None:
+    arms = {_tag(arm): arm for arm in get_args(union)}
+    tags = {arm: tag for tag, arm in arms.items()}
+    readers: dict[str, Callable[[Any, Any], Any]] = {}  # filled at first use: a hook costs code generation
+    writers: dict[type, Callable[[Any], dict[str, Any]]] = {}
+
+    def read(data: Any, _: Any) -> Any:
+        if type(data) is not dict:
+            raise _Refused(f"it is a {type(data).__name__}, not the object with a type that {name} is")
+        rest = data.copy()
+        tag = rest.pop("type", None)
+        if type(tag) is not str or tag not in arms:
+            _refuse_tag(name, tag)
+        if tag not in readers:
+            readers[tag] = made.get_structure_hook(arms[tag])
+        return readers[tag](rest, arms[tag])
+
+    def write(value: Any) -> dict[str, Any]:
+        kind = type(value)
+        if kind not in tags:
+            raise CodecError(f"A {kind.__name__} is no {name}.")
+        if kind not in writers:
+            writers[kind] = made.get_unstructure_hook(kind)
+        return {"type": tags[kind], **writers[kind](value)}
+
+    made.register_structure_hook(union, read)
+    made.register_unstructure_hook(union, write)
+
+
+def _refuse_tag(name: str, tag: object) -> NoReturn:
+    if tag is None:
+        raise _Refused(f"it has no type, and {name} needs one")
+    raise _Refused(f"the type {tag!r} is not known to {name}; it may come from a newer version")
 
 
 def _tag(cls: type) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
+def _exactly(kind: type) -> Callable[[Any, Any], Any]:
+    """Reads a value of this very type: ``str(None)`` or ``bool("false")`` would be lies."""
+
+    def read(data: Any, _: Any) -> Any:
+        if type(data) is not kind:
+            raise _Refused(f"it is a {type(data).__name__}, not a {kind.__name__}")
+        return data
+
+    return read
+
+
+def _plain_float(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)  # JSON has no infinity, limits may have
+
+
+def _read_float(data: Any, _: Any) -> float:
+    if type(data) is float or type(data) is int:
+        return data
+    if type(data) is str and data in _NOT_FINITE:
+        return float(data)
+    raise _Refused(f"it is a {type(data).__name__}, not a number")
+
+
+def _read_decimal(data: Any, _: Any) -> Decimal:
+    try:
+        return Decimal(data if type(data) is str else "?")
+    except InvalidOperation:
+        raise _Refused(f"{data!r} is no decimal number in a text") from None
+
+
+def _read_object(data: Any, _: Any) -> Any:
+    if type(data) is not dict:
+        raise _Refused(f"it is a {type(data).__name__}, not an object")
+    return data
+
+
+def _read_result(made: cattrs.Converter, data: Any) -> RunResult[Any]:
+    return made.structure(data, RunResult[Any])
+
+
 def to_data(value: Any, kind: Any = None) -> Any:
-    """A value as plain data. For a member of a union, name the union as ``kind``, or its tag is lost."""
+    """A value as plain data. For a member of a union, name the union as ``kind``, or its tag is lost.
+
+    Memory, arguments and details are not copied.
+    """
     return converter().unstructure(value, unstructure_as=type(value) if kind is None else kind)
 
 
@@ -53,15 +163,48 @@ def from_data(data: Any, kind: type[T]) -> T:
     """
     try:
         return converter().structure(data, kind)
-    except KeyError as unknown:
-        raise CodecError(_unknown_tag(kind, unknown)) from unknown
+    except Exception:
+        return _explained(data, kind)
+
+
+def _explained(data: Any, kind: type[T]) -> T:
+    try:
+        return _make(explain=True).structure(data, kind)
     except Exception as wrong:
-        raise CodecError(f"This is no {_name(kind)}: " + "; ".join(cattrs.transform_error(wrong))) from wrong
+        reasons = "; ".join(cattrs.transform_error(wrong, format_exception=_reason))
+        raise CodecError(f"This is no {_name(kind)}: {reasons}.") from wrong
+
+
+def _reason(error: BaseException, kind: Any) -> str:
+    match error:
+        case _Refused() | DeclarationError():
+            return str(error).rstrip(".")
+        case KeyError(args=(field,)):
+            return f"the field {field!r} is missing"
+        case ForbiddenExtraKeysError(extra_fields=fields):
+            return f"the fields {sorted(fields)} are not known; they may come from a newer version"
+        case cattrs.errors.CattrsError():  # what is not in a Literal
+            return str(error)
+    return cattrs.v.format_exception(error, kind)
 
 
 def dumps(value: Any, kind: Any = None) -> str:
-    """A value as JSON text, without spaces and with all characters as they are."""
-    return json.dumps(to_data(value, kind), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    """A value as JSON text that is always valid Unicode, without spaces.
+
+    Raises:
+        CodecError: the value holds something that is not JSON.
+    """
+    data = to_data(value, kind)
+    try:
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as wrong:
+        raise CodecError(f"This {type(value).__name__} can't be written as JSON: {wrong}.") from wrong
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair: a model may have been cut there
+            return json.dumps(data, separators=(",", ":"))
+    return text
 
 
 def loads(text: str | bytes, kind: type[T]) -> T:
@@ -72,19 +215,13 @@ def loads(text: str | bytes, kind: type[T]) -> T:
     """
     try:
         data = json.loads(text)
-    except ValueError as wrong:
+    except (ValueError, RecursionError) as wrong:
         raise CodecError(f"This is no {_name(kind)}: it is not JSON ({wrong}).") from wrong
     return from_data(data, kind)
 
 
 def _name(kind: Any) -> str:
-    return "value of " + " | ".join(_name(arm) for arm in get_args(kind)) if get_args(kind) else kind.__name__
-
-
-def _unknown_tag(kind: Any, unknown: KeyError) -> str:
-    return f"This is no {_name(kind)}: the type {unknown} is not known; it may come from a newer version."
-
-
-def knows(kind: type) -> bool:
-    """Whether a class is one of the values that the codec was made for."""
-    return attrs.has(kind)
+    for name, union in _UNIONS.items():
+        if union == kind:
+            return name
+    return str(getattr(kind, "__name__", kind))

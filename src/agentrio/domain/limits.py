@@ -13,16 +13,30 @@ LengthPolicy: TypeAlias = Literal["same", "escalate", "off"]
 OnFailedWrite: TypeAlias = Literal["skip", "continue", "end"]
 
 
-def _at_least(lowest: float) -> Any:
+def _at_least(lowest: float, *kinds: type, what: str = "number") -> Any:
+    kinds = kinds or (int, float)
+
     def check(owner: object, attribute: attrs.Attribute[Any], value: Any) -> None:
         if value is None and attribute.default is None:
             return
-        if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)) or not value >= lowest:
+        known = isinstance(value, kinds) and not isinstance(value, bool) and value == value  # NaN is not itself
+        if not known or value < lowest:
             raise DeclarationError(
-                f"Limits.{attribute.name} is {value!r}; it must be a number of at least {lowest:g}."
+                f"Limits.{attribute.name} is {value!r}; it must be a {what} of at least {lowest:g}."
             )
 
     return check
+
+
+def _count(lowest: int) -> Any:
+    return _at_least(lowest, int, what="whole number")
+
+
+def _dollars(value: Any) -> Any:
+    """Money as Decimal; a float by the digits it is written with, not by its binary value."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return Decimal(str(value))
+    return value
 
 
 def _one_of(*allowed: str) -> Any:
@@ -41,20 +55,20 @@ class Limits:
         DeclarationError: a value is out of range; the message names the field.
     """
 
-    max_context_chars: int = attrs.field(default=256_000, validator=_at_least(1))
+    max_context_chars: int = attrs.field(default=256_000, validator=_count(1))
     """Size of a request: prompt, history and tools."""
-    max_rounds: int = attrs.field(default=8, validator=_at_least(0))
-    max_calls: int = attrs.field(default=16, validator=_at_least(0))
+    max_rounds: int = attrs.field(default=8, validator=_count(0))
+    max_calls: int = attrs.field(default=16, validator=_count(0))
     """Tool calls a run may make. A response that would exceed it starts none of its calls."""
-    max_consecutive_failures: int = attrs.field(default=3, validator=_at_least(1))
-    max_parallel_calls: int = attrs.field(default=4, validator=_at_least(1))
-    max_output_chars: int = attrs.field(default=32_000, validator=_at_least(1))
+    max_consecutive_failures: int = attrs.field(default=3, validator=_count(1))
+    max_parallel_calls: int = attrs.field(default=4, validator=_count(1))
+    max_output_chars: int = attrs.field(default=32_000, validator=_count(1))
     """Text of one tool result; the rest is cut and counted."""
-    max_image_bytes: int = attrs.field(default=5_000_000, validator=_at_least(1))
-    max_images: int = attrs.field(default=4, validator=_at_least(0))
+    max_image_bytes: int = attrs.field(default=5_000_000, validator=_count(1))
+    max_images: int = attrs.field(default=4, validator=_count(0))
     """Images that tools may return in one run."""
-    max_mcp_tools: int = attrs.field(default=16, validator=_at_least(1))
-    max_depth: int = attrs.field(default=2, validator=_at_least(0))
+    max_mcp_tools: int = attrs.field(default=16, validator=_count(1))
+    max_depth: int = attrs.field(default=2, validator=_count(0))
     call_timeout: float | None = attrs.field(default=None, validator=_at_least(0.001))
     """For tools that name no timeout of their own; None is no timeout."""
     mcp_timeout: float = attrs.field(default=60.0, validator=_at_least(0.001))
@@ -68,8 +82,8 @@ class Limits:
     """How long a stopped read may take to return."""
     deadline: float | None = attrs.field(default=None, validator=_at_least(0.001))
     """For the whole run; passing it ends the run ``error``/``deadline``."""
-    max_total_tokens: int | None = attrs.field(default=None, validator=_at_least(1))
-    max_cost: Decimal | None = attrs.field(default=None, validator=_at_least(0))
+    max_total_tokens: int | None = attrs.field(default=None, validator=_count(1))
+    max_cost: Decimal | None = attrs.field(default=None, converter=_dollars, validator=_at_least(0, Decimal))
     """In US dollars, where the model's price is known."""
     length_policy: LengthPolicy = attrs.field(default="same", validator=_one_of("same", "escalate", "off"))
     """What a response cut at the token limit is retried with: the same limit, twice as much, or not at all."""

@@ -131,13 +131,16 @@ def _between_rounds(state: SessionState, run: RunState) -> Step:
     ending = None if run.rounds == 0 else _ending(run)
     if ending is not None and ending.status != "succeeded":
         return ending
+    over = _over_limit(run)
+    if over is not None:  # what waits is kept: no round is left that could answer it
+        return over if ending is None or run.injected else ending
     if not run.injected:
         queued = _next_queued(state, at_end=ending is not None or (run.rounds == 0 and _answered(state)))
         if queued is not None:
             return Inject(queued)
     if ending is not None and not run.injected:
         return ending
-    return _over_limit(run) or CallModel(run.rounds + 1)
+    return CallModel(run.rounds + 1)
 
 
 def _answered(state: SessionState) -> bool:

@@ -134,7 +134,7 @@ def reduce(state: SessionState, event: Event) -> SessionState:
     """The state after an event. Events that are not structural change nothing.
 
     Raises:
-        ValueError: the event can't follow this state: it belongs to a run that is not open.
+        ValueError: the event can't follow this state: its run is not open, or another one is, or its call is unknown.
     """
     if not event.structural:
         return state
@@ -151,12 +151,13 @@ def _fold(state: SessionState, event: Event) -> SessionState:
             return _session(state, queue=_without(state.session.queue, message_id))
         case MemoryPatched(patch=patch):
             return _session(state, memory=patched(state.session.memory, patch))
-        case RunStarted(origin=origin, limits=limits, model=model, provider=provider):
+        case RunStarted(origin=origin, limits=limits, model=model, provider=provider) if state.open_run is None:
             run = RunState(origin.run, limits, model, provider)
             return attrs.evolve(_session(state, runs=state.session.runs + 1), run=run)
     run_state = state.open_run
-    if run_state is None:
-        raise ValueError(f"{type(event).__name__} {event.seq} belongs to no open run")
+    if run_state is None or run_state.id != event.origin.run:
+        is_open = "no run is open" if run_state is None else f"the open run is {run_state.id!r}"
+        raise ValueError(f"{type(event).__name__} {event.seq} is of run {event.origin.run!r}, but {is_open}")
     return _fold_run(state, run_state, event)
 
 
@@ -171,16 +172,24 @@ def _fold_run(state: SessionState, run: RunState, event: Event) -> SessionState:
             return _run(state, run, injected=run.injected or source != "prompt")
         case RoundStarted(round=number):
             return _run(
-                state, run, rounds=number, round_open=True, responded=False, injected=False, calls=(), stop_reason=None
+                state,
+                run,
+                rounds=number,
+                round_open=True,
+                responded=False,
+                injected=False,
+                calls=(),
+                stop_reason=None,
+                raw_stop_reason=None,
             )
         case MessageCompleted():
             return _complete(state, run, event)
         case CallProposed(call=call, kind=kind, problem=problem):
-            was = next(item for item in run.calls if item.call.id == call.id)
+            was = _call(run, call.id)
             now = attrs.evolve(was, call=call, kind=kind, problem=problem)
             return _run(state, run, calls=_replace(run.calls, was, now), calls_total=run.calls_total + 1)
         case CallStarted(call_id=call_id):
-            was = next(item for item in run.calls if item.call.id == call_id)
+            was = _call(run, call_id)
             return _run(state, run, calls=_replace(run.calls, was, attrs.evolve(was, started=True)))
         case CallFinished(result=result):
             return _finish_call(state, run, result)
@@ -190,7 +199,7 @@ def _fold_run(state: SessionState, run: RunState, event: Event) -> SessionState:
             return _run(state, run, suspension=Suspension(run.id, reason, pending))
         case RunEnded(result=ending):
             return _run(state, run, result=ending, suspension=None)
-    return state
+    raise ValueError(f"{type(event).__name__} {event.seq} can't come while run {run.id!r} is open")
 
 
 def _complete(state: SessionState, run: RunState, event: MessageCompleted) -> SessionState:
@@ -227,7 +236,7 @@ def _end_round(state: SessionState, run: RunState, event: RoundEnded) -> Session
 
 
 def _finish_call(state: SessionState, run: RunState, result: ToolResult) -> SessionState:
-    was = next(item for item in run.calls if item.call.id == result.call_id)
+    was = _call(run, result.call_id)
     state = _session(state, messages=_with_result(state.session.messages, run, result))
     return _run(
         state,
@@ -251,6 +260,13 @@ def _with_result(messages: tuple[Message, ...], run: RunState, result: ToolResul
     if last.id == id:
         return (*messages[:-1], Message(id, "tool", (*last.parts, result)))
     return (*messages, Message(id, "tool", (result,)))
+
+
+def _call(run: RunState, call_id: str) -> CallState:
+    for item in run.calls:
+        if item.call.id == call_id:
+            return item
+    raise ValueError(f"the latest response of run {run.id!r} made no call {call_id!r}")
 
 
 def _replace(calls: tuple[CallState, ...], was: CallState, now: CallState) -> tuple[CallState, ...]:

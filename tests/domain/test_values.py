@@ -1,0 +1,210 @@
+"""Parts, messages, usage, limits, ids, identity, statuses: what a value promises by itself."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentrio.domain import ids
+from agentrio.domain.errors import DeclarationError, RunFailed
+from agentrio.domain.identity import Identity
+from agentrio.domain.limits import Limits
+from agentrio.domain.messages import Message, ModelTag, memoised, user_message
+from agentrio.domain.parts import File, Image, Text, Thinking, ToolCall
+from agentrio.domain.status import Failure, RunResult
+from agentrio.domain.usage import NO_USAGE, Usage
+
+from . import values
+
+CALL = ToolCall("c_r_1_0", "toolu_1", "look", "{}", {})
+
+
+# Messages
+
+
+def test_the_text_of_a_message_is_its_text_parts_joined() -> None:
+    """Reasoning is not the answer."""
+    message = Message("m", "assistant", (Thinking("hm"), Text("It "), CALL, Text("rains.")))
+
+    assert message.text == "It rains."
+    assert message.calls == (CALL,)
+
+
+def test_a_user_message_is_made_of_text_a_part_or_parts() -> None:
+    """All three are what ``run()`` takes."""
+    image = Image("aGk=", "image/png")
+
+    assert user_message("m", "hi").parts == (Text("hi"),)
+    assert user_message("m", image).parts == (image,)
+    assert user_message("m", (Text("see"), image)).parts == (Text("see"), image)
+    assert user_message("m", "hi").role == "user"
+
+
+def test_what_is_derived_from_a_message_is_worked_out_once_and_dies_with_it() -> None:
+    """No round walks the whole history again; a changed message is another one."""
+    made: list[str] = []
+    message = user_message("m", "hi")
+
+    def length(of: Message) -> int:
+        made.append(of.id)
+        return len(of.text)
+
+    assert [memoised(message, "length", length) for _ in range(3)] == [2, 2, 2]
+    assert memoised(message, ("other", 1), lambda of: of.role) == "user"
+    assert made == ["m"]
+    assert memoised(attrs.evolve(message, parts=(Text("hello"),)), "length", length) == 5
+
+
+def test_a_memo_changes_neither_equality_nor_repr() -> None:
+    """Values that are equal stay equal, whoever has looked at one of them."""
+    looked_at, fresh = user_message("m", "hi"), user_message("m", "hi")
+    memoised(looked_at, "length", lambda of: len(of.text))
+
+    assert looked_at == fresh
+    assert hash(looked_at) == hash(fresh)
+    assert repr(looked_at) == repr(fresh)
+
+
+def test_a_failed_derivation_is_not_kept() -> None:
+    """The next one who asks tries again."""
+    message = user_message("m", "hi")
+    with pytest.raises(ZeroDivisionError):
+        memoised(message, "k", lambda _: 1 // 0)
+    assert memoised(message, "k", lambda _: 1) == 1
+
+
+def test_values_are_immutable_and_hide_bulk_in_their_repr() -> None:
+    """A log line with a value must not carry megabytes of base64."""
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        CALL.name = "x"  # type: ignore[misc]
+    assert "aGk=" not in repr(Image("aGk=", "image/png")) + repr(File("aGk=", "text/plain", "a.txt"))
+    assert ModelTag("p", "a", "m") == ModelTag("p", "a", "m")
+    assert Identity("u").permissions == frozenset()
+
+
+# Usage
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(values.usages, values.usages, values.usages)
+def test_usage_adds_up_in_any_grouping_and_order(a: Usage, b: Usage, c: Usage) -> None:
+    """A run's usage is the sum of its rounds', a conversation's that of its runs'."""
+    assert (a + b) + c == a + (b + c)
+    assert a + b == b + a
+    assert a + NO_USAGE == NO_USAGE + a == a
+    assert (a + b).total == a.total + b.total
+
+
+def test_reasoning_is_counted_within_output_and_a_missing_price_is_not_zero() -> None:
+    """Counting it twice would bill twice; None where no price is known is not the sum's end."""
+    assert Usage(input=1, output=5, cache_read=10, cache_write=100, reasoning=3).total == 116
+    assert (Usage(cost=None) + Usage(cost=None)).cost is None
+    assert (Usage(cost=Decimal("0.1")) + Usage(cost=None)).cost == Decimal("0.1")
+    assert (Usage(cost=None) + Usage(cost=Decimal("0.2"))).cost == Decimal("0.2")
+    assert (Usage(cost=Decimal("0.1")) + Usage(cost=Decimal("0.2"))).cost == Decimal("0.3")
+
+
+def test_adding_to_a_total_leaves_its_parts_alone() -> None:
+    """O07: usage objects are shared by events, rounds and results, so none may change."""
+    first, second = Usage(input=1), Usage(input=2)
+    total = first + second
+    total = total + second
+
+    assert (first.input, second.input, total.input) == (1, 2, 5)
+    assert NO_USAGE == Usage()
+
+
+# Limits
+
+WHOLE = [name for name in dir(Limits()) if name.startswith("max_") and name != "max_cost"]
+SECONDS = ["call_timeout", "mcp_timeout", "connect_timeout", "idle_timeout", "stop_grace", "unwind_grace", "deadline"]
+NEVER_VALID: list[Any] = [-1, "3", True, float("nan"), [], object()]
+
+
+@pytest.mark.parametrize("field", WHOLE)
+@pytest.mark.parametrize("value", [*NEVER_VALID, 1.5], ids=repr)
+def test_a_count_out_of_range_is_refused_by_name(field: str, value: Any) -> None:
+    """A wrong limit must fail where it is written, saying which one."""
+    with pytest.raises(DeclarationError, match=rf"Limits\.{field} is .*; it must be a whole number of at least \d"):
+        Limits(**{field: value})
+
+
+@pytest.mark.parametrize("field", SECONDS)
+@pytest.mark.parametrize("value", NEVER_VALID, ids=repr)
+def test_a_time_out_of_range_is_refused_by_name(field: str, value: Any) -> None:
+    """A negative or unreadable timeout would show only when it is too late."""
+    with pytest.raises(DeclarationError, match=rf"Limits\.{field} is .*; it must be a number of at least"):
+        Limits(**{field: value})
+
+
+@pytest.mark.parametrize("value", [-1, "3", True, float("nan"), Decimal("NaN"), Decimal(-1)], ids=repr)
+def test_a_cost_out_of_range_is_refused_by_name(value: Any) -> None:
+    """Money is checked like the rest."""
+    with pytest.raises(DeclarationError, match=r"Limits\.max_cost is"):
+        Limits(max_cost=value)
+
+
+@pytest.mark.parametrize("field", ["length_policy", "on_failed_write"])
+@pytest.mark.parametrize("value", ["always", None, 3])
+def test_a_policy_that_does_not_exist_is_refused_with_those_that_do(field: str, value: Any) -> None:
+    """The message is the documentation of who got it wrong."""
+    with pytest.raises(DeclarationError, match=rf"Limits\.{field} is .*; it must be one of \w+, \w+, \w+\."):
+        Limits(**{field: value})
+
+
+@pytest.mark.parametrize("field", ["mcp_timeout", "max_calls", "length_policy", "stop_grace"])
+def test_none_is_no_limit_only_where_the_default_says_so(field: str) -> None:
+    """None where a number is needed is a mistake; call_timeout, deadline, max_total_tokens and max_cost may be None."""
+    with pytest.raises(DeclarationError, match=rf"Limits\.{field}"):
+        Limits(**{field: None})
+    assert Limits(call_timeout=None, deadline=None, max_total_tokens=None, max_cost=None) == Limits()
+
+
+def test_the_edges_of_the_ranges_are_allowed() -> None:
+    """0 rounds and 0 calls are useful; infinity is no limit; a price is taken by its digits."""
+    limits = Limits(max_rounds=0, max_calls=0, idle_timeout=float("inf"), max_cost=0.1, unwind_grace=0)
+
+    assert limits.max_cost == Decimal("0.1")
+    assert Limits(max_cost=3).max_cost == Decimal(3)
+
+
+# Ids
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.integers(1, 99), st.integers(1, 99), st.integers(0, 99))
+def test_ids_follow_from_their_place_and_differ_from_each_other(run: int, round: int, index: int) -> None:
+    """A resumed run makes the ids that it made before, and no two things of a session share one."""
+    r = ids.run_id("s", run)
+    made = [
+        r,
+        ids.call_id(r, round, index),
+        ids.prompt_id(r),
+        ids.queued_id("s", run),
+        ids.assistant_id(r, round, index + 1),
+        ids.results_id(r, round),
+    ]
+
+    assert len(set(made)) == len(made)
+    assert ids.call_id(r, round, index) == ids.call_id(ids.run_id("s", run), round, index)
+    assert ids.call_id(r, round, index) != ids.call_id(r, round, index + 1)
+
+
+# Results
+
+
+def test_only_a_run_that_did_not_succeed_raises() -> None:
+    """Results are data; who wants an exception asks for it."""
+    failure = Failure("error", "The run reached its 8 rounds.", "max_rounds")
+
+    RunResult("r", "succeeded").raise_for_status()
+    with pytest.raises(RunFailed, match="reached its 8 rounds") as caught:
+        RunResult("r", "error", failure=failure).raise_for_status()
+    assert (caught.value.status, caught.value.failure) == ("error", failure)
+    with pytest.raises(RunFailed, match="the run ended cancelled"):
+        RunResult("r", "cancelled").raise_for_status()

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import attrs
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrio.agent.arguments import MAX_BYTES, MAX_DEPTH, MAX_REASON, Arguments, check
@@ -244,6 +244,7 @@ STRICT = {
 strict = tool_from_schema("strict", "", STRICT, _takes, "read")
 
 
+@settings(deadline=None, derandomize=True)
 @given(
     st.dictionaries(
         st.sampled_from("abcdefghi"),
@@ -267,6 +268,7 @@ def test_what_a_class_refuses_is_told_by_its_path_only() -> None:
     assert words == "even: the value does not fit"
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.text() | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists).map(json.dumps))
 def test_no_text_can_crash_the_check(text: str) -> None:
     """Models write anything."""

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrio.agent.js_json import MAX_DEPTH, NotJSON, js_json
@@ -79,6 +79,7 @@ def test_numbers_are_written_as_javascript_does(value: float, text: str) -> None
     assert js_json(value) == text
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_numbers_read_back_as_themselves(value: float) -> None:
     """Another form of a number is not another number."""
@@ -122,6 +123,7 @@ plain = st.recursive(
 )
 
 
+@settings(deadline=None, derandomize=True)
 @given(plain)
 def test_what_has_no_floats_is_what_python_writes(value: Any) -> None:
     """Only numbers differ between the two languages."""
@@ -152,6 +154,7 @@ def test_what_has_no_json_form_is_refused_by_its_type(make: Callable[[], object]
         js_json(make())
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.floats() | st.text() | st.integers(-(2**60), 2**60), st.sets(st.text(alphabet="abc")))
 def test_classes_are_written_with_the_fields_that_msgspec_sees(x: Any, tags: set[str]) -> None:
     """Two ways to write one class would be one too many."""

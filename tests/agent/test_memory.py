@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrio.agent.memory import MAX_DEPTH, check_patch
@@ -29,6 +29,7 @@ class Whole(int):
     pass
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.dictionaries(st.text(), plain))
 def test_plain_json_is_copied_as_it_is(patch: dict[str, Any]) -> None:
     """What is remembered is what was written."""

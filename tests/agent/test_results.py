@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrio.agent.results import (
@@ -96,6 +96,7 @@ def test_text_is_cut_over_all_parts_and_says_how_much_is_missing() -> None:
     assert truncate(parts, 0) == (Text("…[truncated 8 chars]"), PICTURE, PAPER)
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.lists(st.one_of(st.text().map(Text), st.just(PICTURE))), st.integers(0, 50))
 def test_what_is_kept_and_what_is_missing_add_up(parts: list[Any], limit: int) -> None:
     """The number in the mark is what the model does not see."""
@@ -118,6 +119,7 @@ def test_images_are_counted_and_bounded() -> None:
         check_images((PAPER,), max_bytes=4, max_images=1)
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.binary(max_size=20))
 def test_the_size_of_an_image_is_that_of_its_bytes(data: bytes) -> None:
     """The limit is in bytes, though the data is text."""

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotReq
 import attrs
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrio.agent.arguments import Arguments, check
@@ -193,6 +193,7 @@ TOOLS = [declare(kind) for kind, _ in CASES]
 
 
 @pytest.mark.parametrize("index", range(len(CASES)), ids=lambda index: str(CASES[index][0])[:40])
+@settings(deadline=None, derandomize=True)
 @given(data=st.data())
 def test_a_value_of_a_declared_type_comes_back_from_the_wire(index: int, data: st.DataObject) -> None:
     """A tool gets what its signature says, whatever the JSON between it and the model looks like."""
@@ -219,6 +220,7 @@ anything = st.recursive(
 )
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.integers(0, len(CASES) - 1), anything)
 def test_whatever_the_schema_accepts_becomes_a_value(index: int, value: Any) -> None:
     """The schema is a promise to the model: a call that keeps it is never refused for another reason."""
@@ -390,6 +392,7 @@ def test_all_styles_of_docstrings_are_read() -> None:
     assert document(Level) == ("", {})
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(["Args:", "  a: b", "    c", "", ":param", ":x y z: w", "Returns:", "---", "a : int"])))
 def test_no_docstring_can_break_a_declaration(lines: list[str]) -> None:
     """Words for people are no programs."""

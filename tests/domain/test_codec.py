@@ -107,7 +107,13 @@ def test_a_limit_without_end_is_written_although_json_has_no_infinity() -> None:
 SESSION = Session("s", messages=(Message("m", "user", (Text("hi"),)),))
 
 REFUSED = [
-    ("an unknown tag", '"type":"text"', '"type":"hologram"', "'hologram' is not known to Part", "$.messages[0].parts[0]"),
+    (
+        "an unknown tag",
+        '"type":"text"',
+        '"type":"hologram"',
+        "'hologram' is not known to Part",
+        "$.messages[0].parts[0]",
+    ),
     ("no tag", '"type":"text",', "", "it has no type, and Part needs one", "$.messages[0].parts[0]"),
     ("a tag that is no text", '"type":"text"', '"type":[]', "the type [] is not known", "$.messages[0].parts[0]"),
     ("a part that is no object", '{"type":"text","text":"hi","raw":null}', "7", "a int, not", "$.messages[0].parts[0]"),
@@ -123,7 +129,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "reason", "path"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+@pytest.mark.parametrize(
+    ("old", "new", "reason", "path"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
 def test_what_does_not_fit_is_refused_with_reason_and_path(old: str, new: str, reason: str, path: str) -> None:
     """A value of a newer version is a clear error: never a bare KeyError, and never another value by coercion."""
     text = SESSION.to_json()
@@ -197,7 +205,9 @@ def test_what_is_not_json_is_refused_when_written(details: object) -> None:
 
 def test_every_event_has_a_tag_of_its_own() -> None:
     """Tags are names in a stored format: they don't follow from anything but the class."""
-    tags = {type(event).__name__: to_data(event, Event)["type"] for event in (MessageAdded(ORIGIN, SESSION.messages[0]),)}
+    tags = {
+        type(event).__name__: to_data(event, Event)["type"] for event in (MessageAdded(ORIGIN, SESSION.messages[0]),)
+    }
     assert tags == {"MessageAdded": "message_added"}
     assert len({dumps_tag(kind) for kind in get_args(Event)}) == len(get_args(Event))
     assert converter() is converter()

@@ -165,7 +165,10 @@ _KINDS: dict[type, st.SearchStrategy[Any]] = {
     ev.CallProposed: one_of(ev.CallKind),
     ev.Retrying: st.sampled_from(["request", "stream", "length"]),
 }
-_OWN: dict[type, dict[str, st.SearchStrategy[Any]]] = {ev.CallFinished: {"result": tool_results}, ev.Retrying: {"message": texts}}
+_OWN: dict[type, dict[str, st.SearchStrategy[Any]]] = {
+    ev.CallFinished: {"result": tool_results},
+    ev.Retrying: {"message": texts},
+}
 
 
 def events_of(kind: type) -> st.SearchStrategy[Any]:

@@ -21,9 +21,7 @@ def _at_least(lowest: float, *kinds: type, what: str = "number") -> Any:
             return
         known = isinstance(value, kinds) and not isinstance(value, bool) and value == value  # NaN is not itself
         if not known or value < lowest:
-            raise DeclarationError(
-                f"Limits.{attribute.name} is {value!r}; it must be a {what} of at least {lowest:g}."
-            )
+            raise DeclarationError(f"Limits.{attribute.name} is {value!r}; it must be a {what} of at least {lowest:g}.")
 
     return check
 

@@ -32,13 +32,25 @@ from .tool_calls import ToolCalls
 
 
 class Loop:
-    """One run from ``RunStarted`` to ``RunEnded``. ``crash`` is the fault of ours that ended it, if one did."""
+    """One run from ``RunStarted`` to ``RunEnded``. ``crash`` is the fault of ours that ended it, if one did.
 
-    def __init__(self, bench: Bench, prompt: Message | None, limits: Limits, drain: Callable[[], Awaitable[None]]):
+    With ``resume`` the state has the run already, and it goes on where its events end.
+    """
+
+    def __init__(
+        self,
+        bench: Bench,
+        prompt: Message | None,
+        limits: Limits,
+        drain: Callable[[], Awaitable[None]],
+        *,
+        resume: bool = False,
+    ) -> None:
         self._bench = bench
         self._prompt = prompt
-        self._limits = limits
+        self.limits = limits
         self._drain = drain
+        self._resume = resume
         self.models = ModelCalls(bench)
         self.calls = ToolCalls(bench)
         self.crash: Exception | None = None
@@ -61,7 +73,8 @@ class Loop:
 
     async def _drive(self) -> Finish:
         bench = self._bench
-        await self._begin()
+        if not self._resume:
+            await self._begin()
         while True:
             await trio.lowlevel.checkpoint_if_cancelled()
             await self._drain()
@@ -77,7 +90,7 @@ class Loop:
     async def _begin(self) -> None:
         bench = self._bench
         tag = bench.agent.model.tag
-        started = RunStarted(bench.origin, tag.model, tag.provider, bench.agent.thinking, self._limits)
+        started = RunStarted(bench.origin, tag.model, tag.provider, bench.agent.thinking, self.limits)
         if self._prompt is None:
             await bench.emitter.emit(started)
         else:
@@ -109,7 +122,7 @@ class Loop:
     async def _end(self, finish: Finish | None) -> None:
         """Settle what is open, then end. The run is over when ``RunEnded`` is out: nothing awaits behind it."""
         bench = self._bench
-        with shielded(self._limits.stop_grace) as grace:
+        with shielded(self.limits.stop_grace) as grace:
             if bench.session_state.run is None or bench.session_state.run.id != bench.run.id:
                 await self._begin()
             await self._settle()
@@ -162,7 +175,7 @@ class Loop:
         if finish is not None:
             return finish.status, finish.failure
         if run.scope.cancelled_caught:
-            limit = self._limits.deadline
+            limit = self.limits.deadline
             return "error", Failure("error", f"The run did not end within its {limit:g} seconds.", "deadline", True)
         run.stop_reason = "the task that hosts the session was cancelled"
         return "cancelled", None

@@ -19,7 +19,7 @@ from agentrio.domain.identity import Identity
 from agentrio.domain.messages import Message, user_message
 from agentrio.domain.parts import Part
 from agentrio.domain.render import RenderMemo
-from agentrio.domain.state import Session, SessionState
+from agentrio.domain.state import RunState, Session, SessionState
 from agentrio.providers.base import ModelClient
 from agentrio.stores.base import Journal
 
@@ -77,13 +77,19 @@ class SessionActor:
     """Owns a conversation's state. Its mailbox never waits for slow work, so a stop always gets through."""
 
     def __init__(
-        self, around: Surroundings, agent: Agent[Any], value: Session, identity: Identity | None, services: Any
+        self,
+        around: Surroundings,
+        agent: Agent[Any],
+        value: Session | SessionState,
+        identity: Identity | None,
+        services: Any,
     ) -> None:
+        state = value if isinstance(value, SessionState) else SessionState(value)
         self._around = around
         self.agent = agent
         self.identity = identity
         self.services = services
-        self.hub = Hub(SessionState(value), around.taps)
+        self.hub = Hub(state, around.taps)
         self.emitter = Emitter(self.hub, around.journal)
         self.current: Run | None = None
         self.loop: Loop | None = None
@@ -92,7 +98,7 @@ class SessionActor:
         self.ready = trio.Event()
         self.ended = trio.Event()
         self._memo = RenderMemo()
-        self._queued = value.queued_total
+        self._queued = state.session.queued_total
         self._nursery: trio.Nursery | None = None
         self._send, self._inbox = trio.open_memory_channel[_Queue | _Unqueue](MAILBOX)
 
@@ -137,13 +143,20 @@ class SessionActor:
         id = ids.run_id(self.value.id, self.value.runs + 1)
         prompt = None if content is None else user_message(ids.prompt_id(id), checked(content))
         run = Run(id, self.value.id, copy_context(), caller_deadline)
-        limits = self.agent.limits
-        if limits.deadline is not None:
-            run.scope.deadline = trio.current_time() + limits.deadline
-        loop = Loop(self._bench(run), prompt, limits, self._drain)
+        return self._begin(run, Loop(self._bench(run), prompt, self.agent.limits, self._drain))
+
+    def resume(self, open_run: RunState, caller_deadline: float) -> Run:
+        """Go on with the open run of the state that this session started from: its events end where a process did."""
+        self.check_usable()
+        run = Run(open_run.id, self.value.id, copy_context(), caller_deadline)
+        return self._begin(run, Loop(self._bench(run), None, open_run.limits, self._drain, resume=True))
+
+    def _begin(self, run: Run, loop: Loop) -> Run:
+        if loop.limits.deadline is not None:
+            run.scope.deadline = trio.current_time() + loop.limits.deadline
         assert self._nursery is not None
         self.current, self.loop = run, loop
-        self._nursery.start_soon(self._work, loop, name=f"run {id}")
+        self._nursery.start_soon(self._work, loop, name=f"run {run.id}")
         return run
 
     def proceed(self, caller_deadline: float) -> Run:

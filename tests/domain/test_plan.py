@@ -205,7 +205,7 @@ def test_a_run_ends_with_status_code_and_reason(at: SessionState, status: str, c
 
 def test_a_cost_below_the_limit_or_unknown_ends_nothing() -> None:
     """Where no price is known the limit can't be held; it is not held against the run."""
-    limits = Limits(max_cost=1, max_total_tokens=100)  # type: ignore[arg-type]  # the converter takes an int
+    limits = Limits(max_cost=1, max_total_tokens=100)
 
     assert plan(state(limits=limits)) == CallModel(1)
     assert plan(state(limits=limits, usage=Usage(input=5, cost=Decimal("0.5")))) == CallModel(1)

@@ -231,7 +231,7 @@ def test_a_new_round_forgets_the_stop_reason_of_the_last_one() -> None:
 def test_a_suspended_run_is_open_and_its_end_ends_the_rest() -> None:
     """Suspended is not ended; an ended run stays to be looked at."""
     resting = fold(*started(), RunSuspended(ORIGIN, "reconciling", ("c1",)))
-    result = RunResult("s-r1", "cancelled")
+    result: RunResult[Any] = RunResult("s-r1", "cancelled")
     over = fold(RunEnded(ORIGIN, result), start=resting)
 
     assert run_of(resting).suspension == Suspension("s-r1", "reconciling", ("c1",))

@@ -116,7 +116,7 @@ def test_adding_to_a_total_leaves_its_parts_alone() -> None:
     total = total + second
 
     assert (first.input, second.input, total.input) == (1, 2, 5)
-    assert NO_USAGE == Usage()
+    assert Usage() == NO_USAGE
 
 
 # Limits
@@ -160,8 +160,9 @@ def test_a_policy_that_does_not_exist_is_refused_with_those_that_do(field: str, 
 @pytest.mark.parametrize("field", ["mcp_timeout", "max_calls", "length_policy", "stop_grace"])
 def test_none_is_no_limit_only_where_the_default_says_so(field: str) -> None:
     """None where a number is needed is a mistake; call_timeout, deadline, max_total_tokens and max_cost may be None."""
+    nothing: dict[str, Any] = {field: None}
     with pytest.raises(DeclarationError, match=rf"Limits\.{field}"):
-        Limits(**{field: None})
+        Limits(**nothing)
     assert Limits(call_timeout=None, deadline=None, max_total_tokens=None, max_cost=None) == Limits()
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from functools import cache
-from typing import Any, NoReturn, TypeVar, get_args
+from typing import Any, NoReturn, TypeVar, get_args, overload
 
 import cattrs
 from cattrs.errors import ForbiddenExtraKeysError
@@ -155,7 +155,11 @@ def to_data(value: Any, kind: Any = None) -> Any:
     return converter().unstructure(value, unstructure_as=type(value) if kind is None else kind)
 
 
-def from_data(data: Any, kind: type[T]) -> T:
+@overload
+def from_data(data: Any, kind: type[T]) -> T: ...
+@overload
+def from_data(data: Any, kind: Any) -> Any: ...
+def from_data(data: Any, kind: Any) -> Any:
     """The value that ``to_data`` made plain.
 
     Raises:
@@ -167,7 +171,7 @@ def from_data(data: Any, kind: type[T]) -> T:
         return _explained(data, kind)
 
 
-def _explained(data: Any, kind: type[T]) -> T:
+def _explained(data: Any, kind: Any) -> Any:
     try:
         return _make(explain=True).structure(data, kind)
     except Exception as wrong:
@@ -207,7 +211,11 @@ def dumps(value: Any, kind: Any = None) -> str:
     return text
 
 
-def loads(text: str | bytes, kind: type[T]) -> T:
+@overload
+def loads(text: str | bytes, kind: type[T]) -> T: ...
+@overload
+def loads(text: str | bytes, kind: Any) -> Any: ...
+def loads(text: str | bytes, kind: Any) -> Any:
     """The value that ``dumps`` wrote.
 
     Raises:

@@ -47,7 +47,7 @@ coverage: .venv/.tox ## hold what the last test run measured against the bounds
 	@$(TOX) run -q -e coverage
 
 bench: .venv/.bench ## measure; writes docs/benchmarks.md
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --write-docs
 
 docs: .venv/.tox ## build the documentation into docs/_build/html
 	@$(TOX) run -e docs

@@ -1,0 +1,91 @@
+"""What agentrio must keep to, as data: a measure, what it is held against, and the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+import attrs
+
+Against: TypeAlias = Literal["L", "SDK", "agentrio", "value"]
+Table: TypeAlias = Mapping[tuple[str, str], Mapping[str, float]]
+"""Numbers by scenario and contender."""
+
+
+@attrs.frozen
+class Target:
+    """``scenario``/``key`` of agentrio, divided by the same of ``against`` (or of ``base``), is at most ``limit``.
+
+    With ``against="value"`` it is the number itself, times ``scale``, less ``minus`` of L.
+    """
+
+    what: str
+    scenario: str
+    key: str
+    against: Against
+    limit: float
+    base: tuple[str, str] | None = None
+    scale: float = 1.0
+    minus_lean: bool = False
+    unit: str = ""
+
+    def measured(self, table: Table) -> float | None:
+        """The number to hold against the limit; None where something was not measured."""
+        try:
+            value = table[self.scenario, "agentrio"][self.key]
+            if self.against == "value":
+                less = table[self.scenario, "L"][self.key] if self.minus_lean else 0.0
+                return (value - less) * self.scale
+            scenario, key = self.base or (self.scenario, self.key)
+            return value / table[scenario, self.against][key]
+        except KeyError:
+            return None
+
+
+def _value(what: str, scenario: str, key: str, limit: float, unit: str, scale: float = 1.0) -> Target:
+    return Target(what, scenario, key, "value", limit, scale=scale, unit=unit)
+
+
+def _stops() -> list[Target]:
+    made: list[Target] = []
+    places = {"stream": "in mid-stream", "silent": "on a silent stream", "before-headers": "before headers"}
+    for where, words in places.items():
+        scenario = f"S5a-{where}"
+        made += [
+            _value(f"stop {words}: the server sees the disconnect, median", scenario, "server", 5, "ms"),
+            _value(f"stop {words}: the same, worst of 30", scenario, "server_worst", 50, "ms"),
+            _value(f"stop {words}: control returns, median", scenario, "control", 5, "ms"),
+            _value(f"stop {words}: invalid next requests, of 30", scenario, "invalid", 0, ""),
+        ]
+    made += [
+        _value(f"stop {places[where]}: partial texts that were lost, of 30", f"S5a-{where}", "lost", 0, "")
+        for where in ("stream", "silent")
+    ]
+    return made
+
+
+TARGETS: tuple[Target, ...] = (
+    Target("S1, a one-shot run", "S1", "cpu", "L", 1.6, unit="L"),
+    Target("S1, a one-shot run", "S1", "cpu", "SDK", 0.7, unit="SDK"),
+    Target("S2, a delta of a fast stream", "S2", "cpu", "L", 1.5, unit="L"),
+    Target("S2, a delta of a fast stream", "S2", "cpu", "SDK", 0.5, unit="SDK"),
+    Target("S2p, a delta that comes alone", "S2p", "cpu", "L", 1.3, unit="L"),
+    Target("S3, a round with a trivial call", "S3", "cpu", "L", 1.6, unit="L"),
+    Target("S3, rounds 41-50 beside rounds 1-10", "S3", "late", "agentrio", 1.3, ("S3", "early")),
+    Target("S3h, a round on 2,000 old messages beside none", "S3h-2000", "cpu", "agentrio", 1.5, ("S3h-0", "cpu")),
+    Target("S4, 64 calls side by side", "S4", "cpu", "L", 1.5, unit="L"),
+    _value("S4, wall time of the tools beside the ideal 50 ms", "S4", "wall", 1.1, "", 1 / 0.050),
+    *_stops(),
+    _value("stop while a read tool ignores it for 10 s: control returns, median", "S5b-ignores", "control", 5, "ms"),
+    _value("stop while a tool honours it: the tool sees it, median", "S5b-honours", "tool", 2, "ms"),
+    _value("stop while a tool honours it: invalid next requests, of 30", "S5b-honours", "invalid", 0, ""),
+    _value("stop while a tool ignores it: invalid next requests, of 30", "S5b-ignores", "invalid", 0, ""),
+    Target("S6, 200 sessions at once, a delta", "S6-200", "cpu", "L", 1.3, unit="L"),
+    Target("S6, 1,000 sessions at once, a delta", "S6-1000", "cpu", "L", 1.3, unit="L"),
+    _value("S6, memory of a live session", "S6-200", "rss", 90, "KB", 1 / 1024),
+    _value("S6, sessions of 1,000 that did not finish", "S6-1000", "unfinished", 0, ""),
+    Target("S7, importing it, more than L", "S7-import", "cpu", "value", 60, scale=1000, minus_lean=True, unit="ms"),
+    _value("S7, memory of an idle session of 50 messages", "S7-idle", "rss", 40, "KB", 1 / 1024),
+    _value("S8, growth of memory beside a slow reader", "S8", "growth", 2, "MB", 1 / 1024 / 1024),
+    _value("longest time that the loop stands still, SDK import included", "blocked", "gap", 100, "ms", 1000),
+)

@@ -164,13 +164,13 @@ class SessionHandle:
 
     def stop(self, *, reason: str | None = None, when: Literal["now", "after_round"] = "now") -> bool:
         """Stop the open run, at once or when its round is over; whether there was one. The first reason wins."""
+        if when not in ("now", "after_round"):
+            raise ValueError(f"when is {when!r}; it is 'now' or 'after_round'")
         run = self._actor.current
         if run is None or run.outcome is not None:
             return False
         if when == "now":
             return run.stop(reason=reason)
-        if when != "after_round":
-            raise ValueError(f"when is {when!r}; it is 'now' or 'after_round'")
         run.stop_after_round = run.stop_after_round or reason or "stopped after the round"
         return True
 

@@ -126,6 +126,7 @@ class Loop:
             if bench.session_state.run is None or bench.session_state.run.id != bench.run.id:
                 await self._begin()
             await self._settle()
+            await self._drain()  # what was accepted before the end is queued before it, and counted
             await bench.emitter.emit(RunEnded(bench.origin, self._result(finish)))
         if grace.cancelled_caught:
             log.error("run %s could not settle within its grace", bench.run.id)

@@ -29,7 +29,7 @@ from .emit import Emitter
 from .hub import Hub
 from .loop import Loop
 from .readers import Reader
-from .supervise import log
+from .supervise import log, shielded
 from .tool_pool import ToolPool
 
 MAILBOX = 64  # commands that may wait; they are taken at once, so more is a runaway caller
@@ -100,6 +100,9 @@ class SessionActor:
         self._memo = RenderMemo()
         self._queued = state.session.queued_total
         self._nursery: trio.Nursery | None = None
+        self._underway: set[str] = set()  # messages accepted whose command was not carried out yet
+        self._owed = 0  # commands accepted and not carried out yet
+        self._carried_out = trio.lowlevel.ParkingLot()
         self._send, self._inbox = trio.open_memory_channel[_Queue | _Unqueue](MAILBOX)
 
     @property
@@ -118,8 +121,7 @@ class SessionActor:
                 self._nursery = nursery
                 self.ready.set()
                 with self._inbox:
-                    async for mail in self._inbox:
-                        await self._take(mail)
+                    await self._serve()
         finally:
             self.closing = True
             self.hub.end()
@@ -166,7 +168,8 @@ class SessionActor:
             NothingToProceed: it ends with a finished answer, and nothing is queued.
         """
         self.check_usable()
-        if self.current is None and not self.value.queue and not answerable(self.value.messages):
+        waiting = self.value.queue or self._underway
+        if self.current is None and not waiting and not answerable(self.value.messages):
             raise NothingToProceed(f"session {self.value.id} ends with a finished answer and has nothing queued")
         return self.accept(None, caller_deadline)
 
@@ -209,24 +212,45 @@ class SessionActor:
         message = user_message(ids.queued_id(self.value.id, self._queued + 1), checked(content))
         self._mail(_Queue(message, queue, mode))
         self._queued += 1
+        self._underway.add(message.id)
         return Receipt(message.id, queue, None if self.current is None else self.current.id)
 
     def unqueue(self, message_id: str) -> bool:
         """Take a waiting message back; whether it was still waiting."""
         self.check_usable()
-        waiting = any(item.message.id == message_id for item in self.value.queue)
+        waiting = message_id in self._underway or any(item.message.id == message_id for item in self.value.queue)
         if waiting:
             self._mail(_Unqueue(message_id))
+            self._underway.discard(message_id)
         return waiting
 
     def _mail(self, mail: _Queue | _Unqueue) -> None:
         try:
             self._send.send_nowait(mail)
+            self._owed += 1
         except trio.WouldBlock:
             raise SessionBusy(f"session {self.value.id} has {MAILBOX} commands waiting; let it take them") from None
 
     async def _drain(self) -> None:
-        """Take the commands that have come before the run decides what is next."""
+        """Wait until the commands that have come are carried out: the run's next step goes by all of them.
+
+        The mailbox task alone takes them: a second taker would overtake the one it is about to carry out.
+        """
+        while self._owed:
+            await self._carried_out.park()
+
+    async def _serve(self) -> None:
+        try:
+            async for mail in self._inbox:
+                await self._take(mail)
+        finally:  # a cancel may have come between: what was accepted is carried out all the same
+            self.closing = True
+            with shielded(self.agent.limits.stop_grace):
+                await self._serve_rest()
+            self._owed = 0
+            self._carried_out.unpark_all()
+
+    async def _serve_rest(self) -> None:
         while True:
             try:
                 mail = self._inbox.receive_nowait()
@@ -244,11 +268,15 @@ class SessionActor:
             if self.current is not None and self.loop is not None:
                 self.loop.crash = fault
                 self.current.scope.cancel()
+        finally:
+            self._owed -= 1
+            self._carried_out.unpark_all()
 
     async def _handle(self, mail: _Queue | _Unqueue) -> None:
         origin = self.origin("" if self.current is None else self.current.id)
         match mail:
             case _Queue(message=message, queue=queue, mode=mode):
+                self._underway.discard(message.id)
                 await self.emitter.emit(MessageQueued(origin, message, queue, mode))
                 if mode == "interrupt" and self.loop is not None:
                     self.loop.calls.interrupt()

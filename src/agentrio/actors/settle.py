@@ -40,7 +40,9 @@ async def _let_unwind(bench: Bench, calls: ToolCalls) -> None:
     for item in running:
         assert item.work is not None
         item.work.cancel("stop")
-    writing = any(item.call.kind == "write" for item in running)
+        if item.work.ended is not None:  # it has ended, and took the pool with it: nobody will report it
+            calls.abandon(item)
+    writing = any(item.call.kind == "write" and item.result is None for item in running)
     with trio.move_on_after(limits.stop_grace * 0.9 if writing else limits.unwind_grace):
         while any(item.result is None for item in running):
             await calls.changed.park()

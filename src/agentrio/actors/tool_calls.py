@@ -26,7 +26,7 @@ from agentrio.domain.events import (
     MemoryPatched,
     StructuralEvent,
 )
-from agentrio.domain.parts import CallCategory, CallError, ToolCall, ToolResult
+from agentrio.domain.parts import CallCategory, CallError, Image, ToolCall, ToolResult
 from agentrio.domain.state import CallState
 
 from .bench import Bench
@@ -58,6 +58,7 @@ class ToolCalls:
         self._checked: dict[str, Arguments] = {}
         self._told = 0
         self.changed = trio.lowlevel.ParkingLot()
+        self._missed = False  # something changed while nobody was parked
         self._interrupted = False
         self._images = 0
         self.items: list[Item] = []
@@ -99,11 +100,12 @@ class ToolCalls:
         self._interrupted = False
         waiting = deque(self.items)
         while waiting or self._running():
+            self._missed = False
             await self._start_some(waiting)
             await self._tell_finished()
             if self._interrupted:
                 waiting.clear()
-            if self._running():
+            if self._running() and not self._missed:
                 await self._wait_for_change()
         await self._tell_finished()
         self.items = []
@@ -156,13 +158,17 @@ class ToolCalls:
         item = next((item for item in self.items if item.work is work and item.result is None), None)
         if item is not None:
             self._conclude(item)
-            self.changed.unpark_all()
+            self._change()
+
+    def _change(self) -> None:
+        self._missed = True
+        self.changed.unpark_all()
 
     def _conclude(self, item: Item) -> None:
         bench, work = self._bench, item.work
         assert work is not None
         item.result = self._result(item, work)
-        if item.result.status != "cancelled":
+        if work.ended in ("returned", "raised"):  # one that was cut off is in no state to be remembered
             item.patches = tuple(item.context.patches)
         told = CallReturned(bench.origin, bench.seq, item.call.call.id, item.result.status)
         bench.hub.tell([told])
@@ -202,7 +208,7 @@ class ToolCalls:
             if item.call.kind == "read":
                 item.work.cancel("interrupt")
                 self._abandon_soon(item, now)
-        self.changed.unpark_all()
+        self._change()
 
     # Results
 
@@ -216,9 +222,19 @@ class ToolCalls:
         """What a call with a result has to tell: the result, then the memory it set."""
         assert item.result is not None
         origin = self._bench.origin
-        events: list[StructuralEvent] = [CallFinished(origin, item.result)]
+        events: list[StructuralEvent] = [CallFinished(origin, self._within_images(item.call.call, item.result))]
         events += [MemoryPatched(origin, patch, item.call.call.id) for patch in item.patches]
         return events
+
+    def _within_images(self, call: ToolCall, result: ToolResult) -> ToolResult:
+        """The result, unless its images are too many for the run: counted in call order, whichever returned first."""
+        images = sum(isinstance(part, Image) for part in result.parts)
+        most = self._bench.limits.max_images
+        if self._images + images > most:
+            why = f"it holds {images} images, and a run may return {most} in all; {self._images} were returned before"
+            return failed(call, failure(ResultError(why)))
+        self._images += images
+        return result
 
     async def skip(self, calls: tuple[CallState, ...], why: str) -> None:
         """Answer calls without running them. One that was rejected keeps its own reason."""
@@ -238,8 +254,7 @@ class ToolCalls:
         limits = self._bench.limits
         try:
             parts = to_parts(value)
-            allowed = limits.max_images - self._images
-            self._images += check_images(parts, max_bytes=limits.max_image_bytes, max_images=allowed)
+            check_images(parts, max_bytes=limits.max_image_bytes, max_images=limits.max_images)
         except ResultError as error:
             return failed(call, failure(error))
         return ToolResult(call.id, call.name, "succeeded", truncate(parts, limits.max_output_chars))

@@ -61,6 +61,7 @@ class ToolPool:
         self._running: set[Work] = set()
         self._orphaned_threads: set[Work] = set()
         self._warned: set[tuple[str, str]] = set()
+        self._exiting = False  # a tool has raised an exit: no run is told of anything more, all are cancelled
         self._changed = trio.lowlevel.ParkingLot()
 
     async def run(self, closing: trio.Event, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -80,6 +81,8 @@ class ToolPool:
     def start(self, work: Work) -> None:
         """Run a call; ``work.report`` is told, in the pool's task, when it has ended."""
         assert self._nursery is not None
+        if self._exiting:
+            return
         self._running.add(work)
         work.context.run(self._nursery.start_soon, self._work, work)
 
@@ -105,33 +108,37 @@ class ToolPool:
 
     async def _work(self, work: Work) -> None:
         work.task = trio.lowlevel.current_task()
+        theirs: BaseException | None = None
         try:
             with work.scope:
-                await self._invoke(work)
-        finally:
-            if work.ended is None:
-                work.ended = "cancelled"
-            self._running.discard(work)
-            self._changed.unpark_all()
+                work.value = await (self._in_thread(work) if work.threaded else self._in_task(work))
+                work.ended = "returned"
+        except BaseException as error:  # noqa: ASYNC103  # what is not the call's own is raised below
+            theirs = self._take_error(work, error)
+        if work.ended is None:
+            work.ended = "cancelled"
+        self._running.discard(work)
+        self._changed.unpark_all()
+        if not self._exiting:
             work.report(work)
+        if theirs is not None:
+            raise theirs
 
-    async def _invoke(self, work: Work) -> None:
-        try:
-            work.value = await (self._in_thread(work) if work.threaded else self._in_task(work))
-            work.ended = "returned"
-        except trio.Cancelled as cancelled:
-            if cancel_is_pending():
-                raise
-            self._raised(work, cancelled)
-        except Exception as error:
-            work.error = error
+    def _take_error(self, work: Work, error: BaseException) -> BaseException | None:
+        """Note what a call raised, and give back what is not its own: an exit of the program, the pool's cancel.
+
+        Everything else is a failure of the tool, also what does not derive from ``Exception``: a cancel of another
+        library, or one of Trio's that the tool let out of a scope of its own.
+        """
+        exits, rest = _split(error, (KeyboardInterrupt, SystemExit, GeneratorExit))
+        if exits is not None:
+            self._exiting = True
+            return exits
+        cancels, own = _split(rest, trio.Cancelled) if cancel_is_pending() else (None, rest)
+        if own is not None:
+            work.error = own if isinstance(own, Exception) else _wrapped(own)
             work.ended = "raised"
-
-    def _raised(self, work: Work, cancelled: trio.Cancelled) -> None:
-        """A ``Cancelled`` that is nobody's here: the tool let one out of a scope of its own."""
-        work.error = RuntimeError("the tool raised Cancelled though nobody had cancelled it")
-        work.error.__cause__ = cancelled
-        work.ended = "raised"
+        return cancels
 
     async def _in_task(self, work: Work) -> Any:
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -190,6 +197,21 @@ class _ThreadSlot:
         self.limiter.release_on_behalf_of(borrower)
         self.work.in_thread = False
         self.back(self.work)
+
+
+def _split(
+    error: BaseException | None, kinds: type[BaseException] | tuple[type[BaseException], ...]
+) -> tuple[BaseException | None, BaseException | None]:
+    """The part of an error that is of these kinds, and the rest."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(kinds)
+    return (error, None) if isinstance(error, kinds) else (None, error)
+
+
+def _wrapped(error: BaseException) -> RuntimeError:
+    made = RuntimeError(f"the tool raised {type(error).__name__}, which is neither an error nor a cancel of its run")
+    made.__cause__ = error
+    return made
 
 
 def _stack(work: Work) -> str:

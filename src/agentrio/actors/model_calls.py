@@ -283,7 +283,8 @@ def _problem(response: ModelResponse) -> str | None:
         return "Two tool calls of one response have the same id."
     if response.stop_reason == "tool_calls" and not calls:
         return "The response promises tool calls and has none."
-    thinking_only = bool(response.parts) and all(isinstance(part, Thinking) for part in response.parts)
+    told = [part for part in response.parts if not isinstance(part, Text) or part.text]
+    thinking_only = bool(told) and all(isinstance(part, Thinking) for part in told)
     if thinking_only and response.stop_reason in ("end", "stop_sequence"):
         return "The response holds reasoning and no answer."
     return None

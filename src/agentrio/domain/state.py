@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any, TypeVar, cast
 
 import attrs
 
@@ -32,6 +33,8 @@ from .messages import Message
 from .parts import CallError, ToolCall, ToolResult
 from .status import Failure, RunResult, StopReason, Suspension
 from .usage import NO_USAGE, Usage
+
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -138,7 +141,8 @@ def reduce(state: SessionState, event: Event) -> SessionState:
     """
     if not event.structural:
         return state
-    return _fold(attrs.evolve(state, session=attrs.evolve(state.session, seq=event.seq)), event)
+    folded = _fold(state, event)
+    return SessionState(_evolve_session(folded.session, seq=event.seq), folded.run)
 
 
 def _fold(state: SessionState, event: Event) -> SessionState:
@@ -153,7 +157,7 @@ def _fold(state: SessionState, event: Event) -> SessionState:
             return _session(state, memory=patched(state.session.memory, patch))
         case RunStarted(origin=origin, limits=limits, model=model, provider=provider) if state.open_run is None:
             run = RunState(origin.run, limits, model, provider)
-            return attrs.evolve(_session(state, runs=state.session.runs + 1), run=run)
+            return SessionState(_evolve_session(state.session, runs=state.session.runs + 1), run)
     run_state = state.open_run
     if run_state is None or run_state.id != event.origin.run:
         is_open = "no run is open" if run_state is None else f"the open run is {run_state.id!r}"
@@ -185,12 +189,10 @@ def _fold_run(state: SessionState, run: RunState, event: Event) -> SessionState:
         case MessageCompleted():
             return _complete(state, run, event)
         case CallProposed(call=call, kind=kind, problem=problem):
-            was = _call(run, call.id)
-            now = attrs.evolve(was, call=call, kind=kind, problem=problem)
-            return _run(state, run, calls=_replace(run.calls, was, now), calls_total=run.calls_total + 1)
+            calls = _change_call(run, call.id, call=call, kind=kind, problem=problem)
+            return _run(state, run, calls=calls, calls_total=run.calls_total + 1)
         case CallStarted(call_id=call_id):
-            was = _call(run, call_id)
-            return _run(state, run, calls=_replace(run.calls, was, attrs.evolve(was, started=True)))
+            return _run(state, run, calls=_change_call(run, call_id, started=True))
         case CallFinished(result=result):
             return _finish_call(state, run, result)
         case RoundEnded():
@@ -236,14 +238,9 @@ def _end_round(state: SessionState, run: RunState, event: RoundEnded) -> Session
 
 
 def _finish_call(state: SessionState, run: RunState, result: ToolResult) -> SessionState:
-    was = _call(run, result.call_id)
+    calls = _change_call(run, result.call_id, result=result)
     state = _session(state, messages=_with_result(state.session.messages, run, result))
-    return _run(
-        state,
-        run,
-        calls=_replace(run.calls, was, attrs.evolve(was, result=result)),
-        failures=_failures(run, result),
-    )
+    return _run(state, run, calls=calls, failures=_failures(run, result))
 
 
 def _failures(run: RunState, result: ToolResult) -> int:
@@ -262,15 +259,12 @@ def _with_result(messages: tuple[Message, ...], run: RunState, result: ToolResul
     return (*messages, Message(id, "tool", (result,)))
 
 
-def _call(run: RunState, call_id: str) -> CallState:
-    for item in run.calls:
+def _change_call(run: RunState, call_id: str, **changes: Any) -> tuple[CallState, ...]:
+    calls = run.calls
+    for place, item in enumerate(calls):
         if item.call.id == call_id:
-            return item
+            return (*calls[:place], _evolve_call(item, **changes), *calls[place + 1 :])
     raise ValueError(f"the latest response of run {run.id!r} made no call {call_id!r}")
-
-
-def _replace(calls: tuple[CallState, ...], was: CallState, now: CallState) -> tuple[CallState, ...]:
-    return tuple(now if item is was else item for item in calls)
 
 
 def _without(queue: tuple[Queued, ...], message_id: str) -> tuple[Queued, ...]:
@@ -278,11 +272,31 @@ def _without(queue: tuple[Queued, ...], message_id: str) -> tuple[Queued, ...]:
 
 
 def _session(state: SessionState, **changes: Any) -> SessionState:
-    return attrs.evolve(state, session=attrs.evolve(state.session, **changes))
+    return SessionState(_evolve_session(state.session, **changes), state.run)
 
 
 def _run(state: SessionState, run: RunState, **changes: Any) -> SessionState:
-    return attrs.evolve(state, run=attrs.evolve(run, **changes))
+    return SessionState(state.session, _evolve_run(run, **changes))
+
+
+def _evolver(kind: type[T]) -> Callable[..., T]:
+    """``attrs.evolve`` for one class, at a third of its cost: each event makes two or three such values."""
+    names = [field.name for field in attrs.fields(cast("type[attrs.AttrsInstance]", kind))]
+    read = attrgetter(*names)
+    place = {name: index for index, name in enumerate(names)}
+
+    def evolve(value: T, **changes: Any) -> T:
+        values = [*read(value)]
+        for name, change in changes.items():
+            values[place[name]] = change
+        return kind(*values)
+
+    return evolve
+
+
+_evolve_session = _evolver(Session)
+_evolve_run = _evolver(RunState)
+_evolve_call = _evolver(CallState)
 
 
 def patched(memory: Mapping[str, Any], patch: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -42,14 +42,19 @@ class _Infrastructure:
         self._models = models
         self._left = trio.Event()
         self._shield = trio.CancelScope(shield=True)  # its deadline is set when the sessions have left
+        self.ready = trio.Event()
 
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    async def serve(self) -> None:
+        """Be there from ``ready`` until ``leave()``, which may come first.
+
+        Not for ``nursery.start``: that would wait for this shielded task when it is cancelled, and never get to leave.
+        """
         with self._shield:
             async with trio.open_nursery() as outer:
                 await outer.start(self._models.run)
                 async with trio.open_nursery() as inner:
                     await inner.start(self._pool.run, self._left)
-                    task_status.started()
+                    self.ready.set()
                 self._models.close()
 
     def leave(self) -> None:
@@ -70,6 +75,7 @@ class Runtime:
         self._actors: dict[str, SessionActor] = {}
         self._nursery: trio.Nursery | None = None
         self.closing = False
+        self._over = False
 
     def __repr__(self) -> str:
         return f"<Runtime {'closing' if self.closing else 'open'} with {len(self._actors)} sessions>"
@@ -162,14 +168,12 @@ class Runtime:
             raise KeyError(f"no session {id!r} is open")
         return SessionHandle(self._actors[id])
 
-    def subscribe(
-        self, *, session: str | None = None, on_lag: OnLag = "merge", max_pending: int = 1024
-    ) -> ReaderBlock:
+    def subscribe(self, *, session: str | None = None, on_lag: OnLag = "merge", max_pending: int = 1024) -> ReaderBlock:
         """A block that reads the events of every session, or of one, from now on.
 
         ``on_lag`` says what becomes of a reader that is slow: ``merge`` melts deltas together and over
         ``max_pending`` events puts a ``Resync`` in their place; ``drop`` drops deltas and counts them as ``dropped``;
-        ``wait`` slows the run down, and needs a ``session``.
+        ``wait`` slows the run down, and needs a ``session``. The stream ends when the runtime, or that session, does.
         """
         if on_lag not in ("merge", "drop", "wait"):
             raise ValueError(f"on_lag is {on_lag!r}; it is 'merge', 'drop' or 'wait'")
@@ -183,7 +187,15 @@ class Runtime:
     def _tap(self, on_lag: OnLag, max_pending: int) -> Reader:
         reader = _reader(on_lag, max_pending, self._taps.remove, lambda: None)
         self._taps.append(reader)
+        if self._over:
+            reader.end()
         return reader
+
+    def _end_taps(self) -> None:
+        """The last session has ended: readers come to their end behind what they have."""
+        self._over = True
+        for tap in tuple(self._taps):
+            tap.end()
 
     @property
     def orphans(self) -> int:
@@ -239,8 +251,9 @@ async def open_runtime(
     """A runtime for the time of a block.
 
     ``agents`` can be opened by name. ``threads`` bounds how many plain ``def`` tools run at once; ``rng`` gives the
-    jitter of retries. Leaving the block stops every run, ends the sessions, then the pool, then the models' connections.
-    An async tool that ignores its cancellation holds the block open, and is named in a warning after a second.
+    jitter of retries. Leaving the block stops every run, ends the sessions, then the pool, then the models'
+    connections. An async tool that ignores its cancellation holds the block open, and is named in a warning after a
+    second.
 
     Raises:
         DeclarationError: two agents have one name, or an option is not supported yet.
@@ -253,8 +266,9 @@ async def open_runtime(
     try:
         async with trio.open_nursery() as outer:
             infrastructure = _Infrastructure(runtime._pool, runtime._models)
-            await outer.start(infrastructure.run)
+            outer.start_soon(infrastructure.serve)
             try:
+                await infrastructure.ready.wait()
                 async with trio.open_nursery() as sessions:
                     runtime._nursery = sessions
                     try:
@@ -266,6 +280,7 @@ async def open_runtime(
                     finally:
                         await runtime.close()
             finally:
+                runtime._end_taps()
                 infrastructure.leave()
     except BaseExceptionGroup as group:  # not except*, which would wrap what we raise once more
         raise crashed(group, body) from group

@@ -11,6 +11,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentrio.testing.clock import HoldingClock
+    from agentrio.testing.determinism import NotDeterministic, deterministic_schedule
+    from agentrio.testing.everywhere import (
+        PROBE,
+        WAYS,
+        CancelFailed,
+        Failure,
+        Report,
+        Scenario,
+        Stage,
+        Tally,
+        Way,
+        cancel_everywhere,
+        check_events,
+        check_history,
+        read_all,
+        rehearsed,
+    )
     from agentrio.testing.leaks import (
         DescriptorCounter,
         Leak,
@@ -49,11 +66,15 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "PROBE",
+    "WAYS",
     "Call",
     "CallsReply",
+    "CancelFailed",
     "DescriptorCounter",
     "ErrorReply",
     "Exchange",
+    "Failure",
     "Fault",
     "HoldingClock",
     "Leak",
@@ -62,17 +83,27 @@ __all__ = [
     "LoopbackCrashed",
     "ModelServer",
     "Moment",
+    "NotDeterministic",
     "Pace",
     "ProcessCounter",
     "ProcessModelServer",
     "RawReply",
     "Received",
     "Reply",
+    "Report",
+    "Scenario",
     "Script",
+    "Stage",
+    "Tally",
     "TaskCounter",
     "TextReply",
     "ThreadCounter",
+    "Way",
     "WireUsage",
+    "cancel_everywhere",
+    "check_events",
+    "check_history",
+    "deterministic_schedule",
     "digest",
     "load_recording",
     "load_recordings",
@@ -80,6 +111,8 @@ __all__ = [
     "no_leaks",
     "open_model_server",
     "open_model_server_process",
+    "read_all",
+    "rehearsed",
     "script_from_json",
     "script_to_json",
 ]
@@ -87,6 +120,23 @@ __all__ = [
 # Where each name lives; a new part of the kit adds its room and names here, above, and in __all__.
 _ROOMS = {
     "clock": ("HoldingClock",),
+    "determinism": ("NotDeterministic", "deterministic_schedule"),
+    "everywhere": (
+        "PROBE",
+        "WAYS",
+        "CancelFailed",
+        "Failure",
+        "Report",
+        "Scenario",
+        "Stage",
+        "Tally",
+        "Way",
+        "cancel_everywhere",
+        "check_events",
+        "check_history",
+        "read_all",
+        "rehearsed",
+    ),
     "leaks": (
         "DescriptorCounter",
         "Leak",

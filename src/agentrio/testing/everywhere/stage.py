@@ -1,0 +1,330 @@
+"""One replay of a scenario: played, ended at its point, and held against the law."""
+
+from __future__ import annotations
+
+import math
+import random
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any
+
+import attrs
+import trio
+
+from agentrio.actors.cell import Run
+from agentrio.actors.handle import RunStream, SessionHandle
+from agentrio.actors.readers import Reader
+from agentrio.actors.runtime import Runtime, open_runtime
+from agentrio.agent.agent import Agent
+from agentrio.agent.tool import Tool
+from agentrio.domain.errors import SessionClosed
+from agentrio.domain.events import Event, RunEnded, RunStarted
+from agentrio.domain.state import Session, SessionState, reduce
+from agentrio.testing.leaks import LeakCheck, LeakError, TaskCounter, ThreadCounter
+
+from .law import check_events, check_history
+from .scenario import PROBE, Scenario, Way
+from .steps import Stepper
+
+__all__ = ["Stage"]
+
+KEPT = 1_000_000  # events that the observer may have waiting: all
+PATIENCE = 3_600.0  # virtual seconds; a replay that lasts longer hangs
+ROUNDING = 1e-6  # seconds
+
+
+@attrs.define(eq=False)
+class Marks:
+    """Where in the count of steps something happened; infinite where it did not."""
+
+    opened: float = math.inf
+    accepted: float = math.inf
+    ended: float = math.inf
+    left: float = math.inf
+    over: float = math.inf
+
+
+class Stage:
+    """Where a replay takes place. A scenario's ``consume`` is given it.
+
+    Attributes:
+        session: The session, once it is open.
+        runtime: The runtime, once it is open.
+        seen: The events that the scenario's own reader got.
+        problems: What was found to be wrong.
+    """
+
+    def __init__(self, scenario: Scenario, way: Way | None, point: int, seed: int) -> None:
+        self.scenario, self.way, self.point, self._seed = scenario, way, point, seed
+        self.runtime: Runtime | None = None
+        self.session: SessionHandle | None = None
+        self.run: Run | None = None
+        self.seen: list[Event] = []
+        self.problems: list[str] = []
+        self.marks = Marks()
+        self.hit = False
+        self.visits = 0  # of events and tools, where those are what is acted at
+        self.latency: tuple[int, float] | None = None
+        by_step = way is not None and way != "within" and not scenario.threads
+        self.stepper = Stepper(point if by_step else None, self._act, self._watch, self._give_up)
+        self._acted: tuple[int, float] | None = None
+        self._finished = False  # the run's stream was read to its end
+        self._run_scope, self._runtime_scope = trio.CancelScope(), trio.CancelScope()
+        self._whole = trio.CancelScope()
+        self._close_now, self._played = trio.Event(), trio.Event()
+        self._observer: Reader | None = None
+        self._heard: list[Event] = []
+        self._before: Session | None = None
+
+    # For scenarios
+
+    async def _read(self, run: RunStream) -> Event:
+        event = await run.__anext__()
+        self.seen.append(event)
+        if not self.scenario.threads:
+            self._visit()
+        return event
+
+    def events(self, run: RunStream) -> _Events:
+        """The run's events, each seen by the stage before the scenario gets it."""
+        return _Events(self._read, run, self._read_out)
+
+    def _read_out(self) -> None:
+        self._finished = True
+
+    # Acting
+
+    def _visit(self) -> None:
+        """An event was read, or a tool was entered or left: the points of the ways that do not count steps."""
+        if not self.stepper.counting:
+            return
+        self.visits += 1
+        if (self.way == "within" or self.scenario.threads) and self.visits == self.point:
+            self._act()
+
+    def _act(self) -> None:
+        self.hit = self.run is not None and self.run.outcome is None
+        self._acted = (self.stepper.total, trio.current_time())
+        match self.way:
+            case "stop" | "within":
+                told = self.session is not None and self.session.stop(reason="cancelled everywhere")
+                if told != self.hit:
+                    self.problems.append(f"stop() said {told} where a run was {'open' if self.hit else 'not open'}")
+            case "run scope":
+                self._run_scope.cancel()
+            case "runtime scope":
+                self._runtime_scope.cancel()
+            case "close":
+                self._close_now.set()
+
+    def _watch(self) -> None:
+        if self.run is None or self.run.outcome is None or self.marks.ended < math.inf:
+            return
+        self.marks.ended = self.stepper.steps
+        if self.hit and self._acted is not None:
+            steps, time = self._acted
+            self.latency = (self.stepper.total - steps, trio.current_time() - time)
+
+    def _give_up(self) -> None:
+        self.problems.append("tasks take steps without end:\n" + _tasks())
+        self._whole.cancel()
+
+    async def _close_when_told(self) -> None:
+        await self._close_now.wait()
+        if self.runtime is not None:
+            await self.runtime.close()
+
+    # Playing
+
+    async def perform(self) -> None:
+        """Play the scenario once. Whatever is wrong is in ``problems`` afterwards."""
+        with self._whole:
+            async with self.scenario.open_agent() as agent:
+                with _visited(agent.tools, self._visit):
+                    leaks = LeakCheck()
+                    async with AsyncExitStack() as outside:
+                        await self._play(agent, outside)
+                        await self._drain_observer()
+                    self._judge()
+                    await self._reopen(agent)
+                await self._none_left(leaks, "after the runtime has closed")
+        self.problems += self.stepper.faults
+        self.problems += self.scenario.also(self)
+
+    async def _play(self, agent: Agent[Any], outside: AsyncExitStack) -> None:
+        with trio.move_on_after(PATIENCE) as patience:
+            async with trio.open_nursery() as hall:
+                hall.start_soon(self._close_when_told)
+                hall.start_soon(self._scene, agent, outside, hall)
+                await self._played.wait()
+                hall.cancel_scope.cancel()
+        if patience.cancelled_caught:
+            self.problems.append(f"the replay hung; {PATIENCE:g} seconds passed")
+
+    async def _scene(self, agent: Agent[Any], outside: AsyncExitStack, hall: trio.Nursery) -> None:
+        self.stepper.adopt(trio.lowlevel.current_task())
+        try:
+            with self._runtime_scope:
+                async with open_runtime(rng=random.Random(self._seed)) as runtime:
+                    self.runtime = runtime
+                    self._observer = await outside.enter_async_context(runtime.subscribe(max_pending=KEPT))
+                    await self._converse(runtime, agent, hall)
+        except SessionClosed as error:
+            if self.way != "close":
+                self._unexpected(error)
+        except Exception as error:
+            self._unexpected(error)
+        finally:
+            self.marks.over = self.stepper.steps
+            self._played.set()
+
+    async def _converse(self, runtime: Runtime, agent: Agent[Any], hall: trio.Nursery) -> None:
+        async with runtime.open_session(agent, id="s_everywhere") as session:
+            self.session, self._before = session, session.value
+            self.marks.opened = self.stepper.steps
+            tasks = LeakCheck(TaskCounter(hall), ThreadCounter())
+            with self._run_scope:
+                await self._run(session)
+            self.marks.left = self.stepper.steps
+            if self.way not in ("runtime scope", "close"):
+                self.stepper.counting = False
+                await runtime.wait_quiet()
+                await self._none_left(tasks, "after wait_quiet()")
+                await self._probe(session)
+                self.stepper.counting = True
+
+    async def _run(self, session: SessionHandle) -> None:
+        async with session.run(self.scenario.prompt) as run:
+            self.run = session.current_run
+            self.marks.accepted = self.stepper.steps
+            await self.scenario.consume(self, run)
+
+    async def _probe(self, session: SessionHandle) -> None:
+        result = await session.ask(PROBE)
+        if result.status != "succeeded":
+            self.problems.append(f"the next prompt ended {result.status}: {result.failure}")
+        self.problems += [f"after the next prompt: {problem}" for problem in check_history(session.value.messages)]
+
+    async def _reopen(self, agent: Agent[Any]) -> None:
+        """Where the runtime was ended, the conversation goes on in another one, from its last value."""
+        if self.way not in ("runtime scope", "close") or self.problems:
+            return
+        self.stepper.counting = False
+        async with open_runtime() as runtime:
+            async with runtime.open_session(agent, value=self._last_value()) as session:
+                await self._probe(session)
+
+    def _last_value(self) -> Session | None:
+        """The session's value, by way of JSON: what a program would have kept."""
+        return None if self.session is None else Session.from_json(self.session.value.to_json())
+
+    async def _none_left(self, leaks: LeakCheck, when: str) -> None:
+        try:
+            await leaks.check()
+        except LeakError as error:
+            self.problems.append(f"{when}: {error}")
+
+    def _unexpected(self, error: BaseException) -> None:
+        self.problems.append("raised: " + "".join(traceback.format_exception(error)))
+
+    # Judging
+
+    async def _drain_observer(self) -> None:
+        """Read what the observer has: it saw everything, and outlived the runtime."""
+        if self._observer is not None:
+            with trio.move_on_after(1.0) as patience:
+                self._heard = [event async for event in self._observer]
+            if patience.cancelled_caught:
+                self.problems.append("the runtime's subscription does not end with the runtime")
+
+    def _judge(self) -> None:
+        if self.session is not None:
+            self.problems += check_history(self.session.value.messages)
+        if self.run is None:
+            return
+        self.problems += check_events(self._heard, self.run.id)
+        if self.run.outcome is None:
+            self.problems.append("the run has no outcome")
+        if self._finished and not (self.seen and isinstance(self.seen[-1], RunEnded)):
+            self.problems.append("the run's own stream ended without RunEnded")
+        self._judge_fold()
+        self._judge_stop()
+
+    def _judge_fold(self) -> None:
+        assert self.session is not None
+        assert self._before is not None
+        state = SessionState(self._before)
+        for event in self._heard:
+            state = reduce(state, event)
+        if state.session != self.session.value:
+            self.problems.append("the fold of the events is not the session's value")
+
+    def _judge_stop(self) -> None:
+        assert self.run is not None
+        status = getattr(self.run.outcome, "status", "suspended")
+        if self.hit and self.way in ("stop", "within") and status != "cancelled":
+            self.problems.append(f"stop() hit the run, which ended {status}")
+        if self.latency is not None and self.latency[1] > self._grace() + ROUNDING:
+            self.problems.append(f"the run ended {self.latency[1]:g} s after its cancel")
+
+    def _grace(self) -> float:
+        graces = (event.limits.stop_grace for event in self._heard if isinstance(event, RunStarted))
+        return next(graces, math.inf)
+
+
+@attrs.define(eq=False)
+class _Events:
+    _read: Callable[[RunStream], Any]
+    _run: RunStream
+    _out: Callable[[], None]
+
+    def __aiter__(self) -> _Events:
+        return self
+
+    async def __anext__(self) -> Event:
+        try:
+            event: Event = await self._read(self._run)
+        except StopAsyncIteration:
+            self._out()
+            raise
+        return event
+
+
+@contextmanager
+def _visited(tools: Sequence[Tool[..., Any]], visit: Callable[[], None]) -> Iterator[None]:
+    """In this block each tool tells when it is entered and left."""
+    kept = [(tool, tool.fn) for tool in tools]
+    for tool, fn in kept:
+        tool.fn = _telling_thread(fn, visit) if tool.threaded else _telling(fn, visit)
+    try:
+        yield
+    finally:
+        for tool, fn in kept:
+            tool.fn = fn
+
+
+def _telling(fn: Callable[..., Any], visit: Callable[[], None]) -> Callable[..., Any]:
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        visit()
+        value = await fn(*args, **kwargs)
+        visit()
+        return value
+
+    return call
+
+
+def _telling_thread(fn: Callable[..., Any], visit: Callable[[], None]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        trio.from_thread.run_sync(visit)
+        value = fn(*args, **kwargs)
+        trio.from_thread.run_sync(visit)
+        return value
+
+    return call
+
+
+def _tasks() -> str:
+    root = trio.lowlevel.current_root_task()
+    counter = TaskCounter()
+    return "" if root is None else "\n".join(str(counter.describe(task)) for task in counter.snapshot().values())

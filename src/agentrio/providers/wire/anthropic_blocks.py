@@ -1,8 +1,8 @@
 """Content blocks of a Messages response while they arrive, and the neutral parts that they become.
 
-A block is kept as the server began it, with its deltas in a list beside it: text is joined once, when the part is
-asked for. ``text``, ``thinking``, ``redacted_thinking`` and ``tool_use`` have a neutral form; every other type (server
-tools and their results, compaction, whatever comes next) is kept verbatim, because it must go back unchanged.
+A block is kept as the server began it, with its deltas beside it. ``text``, ``thinking``, ``redacted_thinking`` and
+``tool_use`` have a neutral form; every other type (server tools and their results, compaction, whatever comes next) is
+kept verbatim, because it must go back unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from agentrio.domain.parts import Part, RawBlock, Text, Thinking, ToolCall
 from agentrio.providers.base import PartDelta
 
 from .anthropic_frames import CitationsDelta, InputDelta, SignatureDelta, TextDelta, ThinkingDelta
-from .json import encode_text, mend, parse_arguments, scrub
+from .growing import Growing
+from .json import encode_text, parse_arguments, scrub
 
 Kind: TypeAlias = Literal["text", "thinking", "input", "redacted", "raw"]
 
@@ -30,33 +31,16 @@ _DELTA_FIELD = {"text_delta": "text", "thinking_delta": "thinking", "input_json_
 _DELTA_KIND = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "input"}
 
 
-class Block:
-    """One block: ``part`` is its place in the response, ``length`` the characters that were given out of it."""
+class Block(Growing):
+    """One block of the response."""
 
-    __slots__ = (
-        "closed",
-        "held",
-        "json",
-        "kind",
-        "length",
-        "name",
-        "part",
-        "pieces",
-        "placeholder",
-        "start",
-        "touched",
-    )
+    __slots__ = ("closed", "json", "start", "touched")
 
     def __init__(self, part: int, json: bytes, start: dict[str, Any]) -> None:
-        self.part = part
+        kind: Kind = _KINDS.get(start.get("type"), "raw")
+        super().__init__(part, kind, _string(start.get("name")) if kind == "input" else "")
         self.json = json
         self.start = start
-        self.kind: Kind = _KINDS.get(self.start.get("type"), "raw")
-        self.name: str = _string(self.start.get("name")) if self.kind == "input" else ""
-        self.pieces: list[str] = []
-        self.length = 0
-        self.held = ""  # the first half of a surrogate pair whose other half may come with the next delta
-        self.placeholder = ""  # a first "{}" of a call's input, which real arguments replace
         self.touched = False  # whether deltas have changed what was kept verbatim
         self.closed = False
 
@@ -64,20 +48,6 @@ class Block:
         """The text that the block began with."""
         field = _TEXT_FIELD.get(self.kind)
         return self.add(_string(self.start.get(field))) if field else None
-
-    def add(self, text: str) -> PartDelta | None:
-        """More text."""
-        if self.held:
-            text, self.held = mend(self.held + text), ""
-        if not text:
-            return None
-        offset = self.length
-        if not offset and text == "{}" and self.kind == "input":
-            self.placeholder = text
-            return None
-        self.length = offset + len(text)
-        self.pieces.append(text)
-        return PartDelta(self.kind, self.part, offset, text, self.name)  # type: ignore[arg-type]  # a kind with text
 
     def apply(self, delta: object) -> PartDelta | None:
         """A delta other than more of the block's own text."""
@@ -99,17 +69,10 @@ class Block:
         kind = fields.get("type")
         text = fields.get(_DELTA_FIELD.get(kind, "")) if isinstance(kind, str) else None
         if isinstance(text, str) and self.kind == _DELTA_KIND.get(str(kind)):
-            return self._add_unmended(text)
+            return self.add_unmended(text)
         if self.kind == "raw":
             self._append({key: scrub(value, strip_nul=False) for key, value in fields.items() if key != "type"})
         return None
-
-    def _add_unmended(self, text: str) -> PartDelta | None:
-        text, self.held = self.held + text, ""
-        held = text[-1:] if "\ud800" <= text[-1:] < "\udc00" else ""
-        delta = self.add(mend(text[: len(text) - len(held)]))
-        self.held = held
-        return delta
 
     def _append(self, fields: dict[str, Any]) -> None:
         """What a delta of a block that is kept verbatim adds: texts grow (as in ``compaction_delta``), others stay."""
@@ -126,14 +89,14 @@ class Block:
         """The block is complete: the last of its text."""
         self.closed = True
         if self.held:
-            return self.add("")
+            return self.flush()
         if self.kind == "input" and not self.length and self.start.get("input"):
             return self.add(encode_text(self.start["input"]))
         return None
 
     def finished(self) -> Part:
         """The whole block."""
-        text = "".join(self.pieces) + mend(self.held)
+        text = self.text()
         match self.kind:
             case "text":
                 return Text(text, self._raw({**self.start, "text": text}, "type", "text"))

@@ -1,0 +1,59 @@
+"""A part whose text arrives in pieces: shared by the wires' assemblers.
+
+Text is joined once, when the part is asked for. Two faults of servers are mended here: a surrogate pair that is cut
+between two deltas, and a first ``{}`` of a call's arguments that real arguments follow.
+"""
+
+from __future__ import annotations
+
+from agentrio.providers.base import PartDelta
+
+from .json import mend
+
+
+class Growing:
+    """One part: ``part`` is its place in the response, ``length`` the characters that were given out of it.
+
+    Only a part of kind ``text``, ``thinking`` or ``input`` is added to.
+    """
+
+    __slots__ = ("held", "kind", "length", "name", "part", "pieces", "placeholder")
+
+    def __init__(self, part: int, kind: str, name: str = "") -> None:
+        self.part = part
+        self.kind = kind
+        self.name = name
+        self.pieces: list[str] = []
+        self.length = 0
+        self.held = ""  # the first half of a surrogate pair whose other half may come with the next delta
+        self.placeholder = ""  # a first "{}" of a call's arguments, which real ones replace
+
+    def add(self, text: str) -> PartDelta | None:
+        """More text."""
+        if self.held:
+            text, self.held = mend(self.held + text), ""
+        if not text:
+            return None
+        offset = self.length
+        if not offset and text == "{}" and self.kind == "input":
+            self.placeholder = text
+            return None
+        self.length = offset + len(text)
+        self.pieces.append(text)
+        return PartDelta(self.kind, self.part, offset, text, self.name)  # type: ignore[arg-type]  # a kind with text
+
+    def add_unmended(self, text: str) -> PartDelta | None:
+        """More text that may end in the first half of a surrogate pair."""
+        text, self.held = self.held + text, ""
+        held = text[-1:] if "\ud800" <= text[-1:] < "\udc00" else ""
+        delta = self.add(mend(text[: len(text) - len(held)]))
+        self.held = held
+        return delta
+
+    def flush(self) -> PartDelta | None:
+        """The half that was held back: no other half will come."""
+        return self.add("") if self.held else None
+
+    def text(self) -> str:
+        """All of it so far."""
+        return "".join(self.pieces) + mend(self.held)

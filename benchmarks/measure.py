@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from pathlib import Path
 
 cpu = time.process_time  # user and system time of all threads, in seconds
 now = time.monotonic_ns  # one clock for all processes of a machine
+
+
+def settled() -> float:
+    """``cpu()``, once the collection that imports and warming up have left due is done."""
+    gc.collect()
+    return cpu()
 
 
 def pin(core: int | None) -> None:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import trio
 
 from .contender import Conversation, History, Open
-from .measure import cpu, now, quantile, rss
+from .measure import cpu, now, quantile, rss, settled
 
 Numbers: TypeAlias = dict[str, float]
 Scenario: TypeAlias = Callable[[Open, str], Awaitable[Numbers]]
@@ -56,7 +56,7 @@ async def one_shot(open: Open, url: str) -> Numbers:
             assert answer == "".join(pieces) == "x" * 160
 
         await _times(20, run)
-        start = cpu()
+        start = settled()
         await _times(RUNS, run)
         return {"cpu": (cpu() - start) / RUNS}
 
@@ -71,7 +71,7 @@ async def stream(open: Open, url: str) -> Numbers:
     async with open(f"{url}/text/{STREAM}/8", ()) as client, client.session() as session:
         await session.run("Hello", ignore)
         pieces: list[str] = []
-        start = cpu()
+        start = settled()
         answer = await session.run("Hello", pieces.append)
         spent = cpu() - start
         assert len(pieces) == STREAM
@@ -113,7 +113,7 @@ async def rounds(open: Open, url: str) -> Numbers:
         for number in range(4):
             stamps.clear()
             async with client.session() as session:
-                start = cpu()
+                start = settled()
                 await session.run("Hello", ignore)
                 whole = cpu() - start
             assert len(stamps) == ROUNDS
@@ -136,7 +136,7 @@ def old_rounds(messages: int) -> Scenario:
         async with open(f"{url}/tools/{OLD_ROUNDS}", (echo,)) as client:
             for number in range(4):
                 async with client.session(history(messages)) as session:
-                    start = cpu()
+                    start = settled()
                     await session.run("Hello", ignore)
                     spent += (cpu() - start) / OLD_ROUNDS / 3 if number else 0.0
         return {"cpu": spent}
@@ -170,7 +170,7 @@ async def parallel(open: Open, url: str) -> Numbers:
             begun.clear()
             ended.clear()
             async with client.session() as session:
-                start = cpu()
+                start = settled()
                 assert await session.run("Hello", ignore) == "in order"
                 spent.append(cpu() - start)
             walls.append(max(ended) - min(begun))
@@ -203,8 +203,7 @@ def crowd(sessions: int) -> Scenario:
             await run()
             delays.clear()
             finished = 0
-            gc.collect()
-            before, start = rss(), cpu()
+            start, before = settled(), rss()
             async with trio.open_nursery() as nursery:
                 for _ in range(sessions):
                     nursery.start_soon(run)

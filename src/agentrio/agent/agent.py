@@ -7,7 +7,7 @@ import importlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, runtime_checkable
 
 import attrs
 
@@ -19,7 +19,14 @@ from agentrio.domain.render import ThinkingLevel
 from .prompt import PromptLayer, check_layers
 from .tool import Tool
 
-Out = TypeVar("Out", covariant=True)
+if TYPE_CHECKING:  # with a default, `agent = Agent(...)` needs no annotation; the standard library has it from 3.13 on
+    from typing_extensions import TypeVar
+
+    Out = TypeVar("Out", covariant=True, default=None)
+else:
+    from typing import TypeVar
+
+    Out = TypeVar("Out", covariant=True)
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")

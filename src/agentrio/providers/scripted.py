@@ -61,6 +61,10 @@ ScriptedReply: TypeAlias = Said | Callable[[ModelRequest], Said]
 """A text, calls, a ``Reply``, an exception to raise, or a function of the request that returns one of these."""
 
 
+def _as_replies(replies: Iterable[ScriptedReply]) -> tuple[ScriptedReply, ...]:
+    return tuple(replies)
+
+
 @attrs.define(eq=False)
 class Scripted:
     """A model that gives one reply per model call, in order.
@@ -70,7 +74,7 @@ class Scripted:
     ``invalid_response``, naming how many replies there were.
     """
 
-    replies: tuple[ScriptedReply, ...] = attrs.field(converter=tuple)
+    replies: tuple[ScriptedReply, ...] = attrs.field(converter=_as_replies)
     restart: bool = attrs.field(default=False, kw_only=True)
     model: str = attrs.field(default="scripted", kw_only=True)
     requests: list[ModelRequest] = attrs.field(factory=list, init=False, repr=False)

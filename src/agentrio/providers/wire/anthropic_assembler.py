@@ -10,7 +10,6 @@ is whole.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,6 +34,7 @@ from .anthropic_frames import (
     ThinkingDelta,
     read_frame,
 )
+from .common import MAX_BODY, Body, count, dropped, put, string
 from .failures import from_frame
 from .json import decode, encode
 from .sse import MAX_EVENT, SSEDecoder
@@ -49,8 +49,6 @@ STOP_REASONS: dict[str, StopReason] = {
     "pause_turn": "pause",
     "compaction": "pause",  # "pause_after_compaction": the server stops behind its summary and waits to be continued
 }
-
-MAX_BODY = 4 * MAX_EVENT  # bytes of an answer that is no stream
 
 _TEXT, _THINKING, _INPUT = TextDelta, ThinkingDelta, InputDelta
 
@@ -152,7 +150,7 @@ class Assembler:
                 self.stop(index, out)
             case LooseDelta(index=index, fields=fields):
                 block = self._blocks.get(index)
-                _put(None if block is None else block.apply_loosely(fields), out)
+                put(None if block is None else block.apply_loosely(fields), out)
             case MessageStart(message=message):
                 self.begin(message, out)
             case MessageDelta(delta=delta, usage=usage):
@@ -167,8 +165,8 @@ class Assembler:
         self._superseded = bool(self._blocks)
         if not isinstance(message, Mapping):
             return
-        self._id = self._id or _string(message.get("id"))
-        self._model = _string(message.get("model")) or self._model
+        self._id = self._id or string(message.get("id"))
+        self._model = string(message.get("model")) or self._model
         self._keep_usage(message.get("usage"))
         content = message.get("content")
         for index, block in enumerate(content if isinstance(content, list) else ()):
@@ -183,12 +181,12 @@ class Assembler:
         if isinstance(found, dict):
             old = self._blocks.get(index)
             block = self._blocks[index] = Block(len(self._blocks) if old is None else old.part, json, found)
-            _put(block.opening(), out)
+            put(block.opening(), out)
 
     def stop(self, index: int, out: list[PartDelta]) -> None:
         """A block is complete."""
         block = self._blocks.get(index)
-        _put(None if block is None else block.close(), out)
+        put(None if block is None else block.close(), out)
 
     def end(self, delta: Any, usage: Any) -> None:
         """The frame that carries the stop reason."""
@@ -208,18 +206,15 @@ class BodyAssembler(Assembler):
 
     def __init__(self, max_body: int = MAX_BODY) -> None:
         super().__init__()
-        self._body = bytearray()
-        self._max_body = max_body
+        self._body = Body("a message", max_body)
 
     def feed(self, data: bytes) -> list[PartDelta]:
         """Nothing yet: the body is read at its end."""
-        self._body += data
-        if len(self._body) > self._max_body:
-            self.failure = ProviderError(
-                f"The server sent a body of more than {self._max_body:,} bytes; that is the limit.",
-                code="invalid_response",
-            )
-            raise self.failure
+        try:
+            self._body.add(data)
+        except ProviderError as failure:
+            self.failure = failure
+            raise
         return []
 
     def close(self) -> list[PartDelta]:
@@ -231,19 +226,13 @@ class BodyAssembler(Assembler):
         self.done = True
         out: list[PartDelta] = []
         try:
-            self._read_body(bytes(self._body), out)
+            self._read_body(self._body.read(), out)
         except ProviderError as failure:
             self.failure = failure
             raise
         return out
 
-    def _read_body(self, body: bytes, out: list[PartDelta]) -> None:
-        try:
-            message = decode(body)
-        except ValueError:
-            raise _no_message("it is no JSON") from None
-        if not isinstance(message, dict):
-            raise _no_message("it is no JSON object")
+    def _read_body(self, message: dict[str, Any], out: list[PartDelta]) -> None:
         if message.get("type") == "error" or ("error" in message and "content" not in message):
             raise from_frame(message, begun=False)
         self.begin(message, out)
@@ -251,16 +240,7 @@ class BodyAssembler(Assembler):
             self.stop(index, out)
         self.end(message, None)
         if not self.finished:
-            raise _no_message("it has no stop reason")
-
-
-def _no_message(why: str) -> ProviderError:
-    return ProviderError(f"The server's answer is not a message: {why}.", code="invalid_response")
-
-
-def dropped(message: str) -> ProviderError:
-    """A response that broke off."""
-    return ProviderError(message, code="stream_dropped", retry="stream")
+            raise self._body.unfit("it has no stop reason")
 
 
 def usage_of(found: Mapping[str, Any]) -> Usage:
@@ -269,24 +249,9 @@ def usage_of(found: Mapping[str, Any]) -> Usage:
         return NO_USAGE
     details = found.get("output_tokens_details")
     return Usage(
-        _count(found.get("input_tokens")),
-        _count(found.get("output_tokens")),
-        _count(found.get("cache_read_input_tokens")),
-        _count(found.get("cache_creation_input_tokens")),
-        _count(details.get("thinking_tokens")) if isinstance(details, Mapping) else 0,
+        count(found.get("input_tokens")),
+        count(found.get("output_tokens")),
+        count(found.get("cache_read_input_tokens")),
+        count(found.get("cache_creation_input_tokens")),
+        count(details.get("thinking_tokens")) if isinstance(details, Mapping) else 0,
     )
-
-
-def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return 0
-    return max(0, int(value))
-
-
-def _put(delta: PartDelta | None, out: list[PartDelta]) -> None:
-    if delta is not None:
-        out.append(delta)
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""

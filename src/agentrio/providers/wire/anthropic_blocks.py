@@ -15,6 +15,7 @@ from agentrio.domain.parts import Part, RawBlock, Text, Thinking, ToolCall
 from agentrio.providers.base import PartDelta
 
 from .anthropic_frames import CitationsDelta, InputDelta, SignatureDelta, TextDelta, ThinkingDelta
+from .common import string
 from .growing import Growing
 from .json import encode_text, parse_arguments, scrub
 
@@ -38,7 +39,7 @@ class Block(Growing):
 
     def __init__(self, part: int, json: bytes, start: dict[str, Any]) -> None:
         kind: Kind = _KINDS.get(start.get("type"), "raw")
-        super().__init__(part, kind, _string(start.get("name")) if kind == "input" else "")
+        super().__init__(part, kind, string(start.get("name")) if kind == "input" else "")
         self.json = json
         self.start = start
         self.touched = False  # whether deltas have changed what was kept verbatim
@@ -47,7 +48,7 @@ class Block(Growing):
     def opening(self) -> PartDelta | None:
         """The text that the block began with."""
         field = _TEXT_FIELD.get(self.kind)
-        return self.add(_string(self.start.get(field))) if field else None
+        return self.add(string(self.start.get(field))) if field else None
 
     def apply(self, delta: object) -> PartDelta | None:
         """A delta other than more of the block's own text."""
@@ -81,7 +82,7 @@ class Block(Growing):
             if key == "partial_json" and isinstance(value, str):
                 self.pieces.append(value)
             elif isinstance(value, str):
-                self.start[key] = _string(self.start.get(key)) + value
+                self.start[key] = string(self.start.get(key)) + value
             elif value is not None:
                 self.start[key] = value
 
@@ -103,7 +104,7 @@ class Block(Growing):
             case "thinking":
                 return self._thinking(text)
             case "redacted":
-                return Thinking("", _string(self.start.get("data")), True, self._raw(self.start, "type", "data"))
+                return Thinking("", string(self.start.get("data")), True, self._raw(self.start, "type", "data"))
             case "input":
                 return self._call(text)
         return self._raw_block(text)
@@ -116,7 +117,7 @@ class Block(Growing):
 
     def _thinking(self, text: str) -> Thinking:
         whole = {**self.start, "thinking": text}
-        signature = _string(self.start.get("signature"))
+        signature = string(self.start.get("signature"))
         return Thinking(text, signature or None, raw=self._raw(whole, "type", "thinking", "signature"))
 
     def _call(self, text: str) -> ToolCall:
@@ -127,7 +128,7 @@ class Block(Growing):
         whole = {**self.start, "input": {} if arguments is None else arguments}
         return ToolCall(
             "",
-            _string(self.start.get("id")),
+            string(self.start.get("id")),
             self.name,
             text,
             arguments,
@@ -135,7 +136,7 @@ class Block(Growing):
         )
 
     def _raw_block(self, text: str) -> RawBlock:
-        kind = _string(self.start.get("type"))
+        kind = string(self.start.get("type"))
         if not self.touched:
             return RawBlock(kind, self.json.decode())
         if text.strip() and parse_arguments(text) is not None:
@@ -156,7 +157,3 @@ def _verbatim(text: str) -> Any:
     except msgspec.MsgspecError:
         return parse_arguments(text)
     return msgspec.Raw(text.encode())
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -8,8 +8,6 @@ the server's own, in their places. Of another model, reasoning and such blocks a
 from __future__ import annotations
 
 import base64
-import hashlib
-import re
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
@@ -18,62 +16,16 @@ import msgspec
 from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 
+from .call_ids import CallIds
 from .json import encode, encode_text
 
 WireRole: TypeAlias = Literal["user", "assistant"]
-
-VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
-MAX_ID = 64
 
 _OPEN: dict[WireRole, bytes] = {
     "user": b'{"role":"user","content":[',
     "assistant": b'{"role":"assistant","content":[',
 }
 _CLOSE = b"]}"
-
-
-class CallIds:
-    """The wire's ids of calls: the provider's own where it can be, and never two calls with one id.
-
-    Providers use ids again in later rounds, so an id that is taken is replaced by one made of ours, which is unique in
-    the session. The mapping follows from the order of the history alone: a longer history keeps what was given.
-    """
-
-    def __init__(self, tag: ModelTag) -> None:
-        self._tag = tag
-        self._of: dict[str, str] = {}
-        self._taken: set[str] = set()
-
-    def of_call(self, call: ToolCall, tag: ModelTag | None) -> str:
-        """The wire's id of a call that is met for the first time, or again."""
-        known = self._of.get(call.id)
-        if known is not None:
-            return known
-        own = tag is not None and tag.provider == self._tag.provider and VALID_ID.match(call.provider_id)
-        wire = call.provider_id if own else _made(call.id)
-        if wire in self._taken:
-            wire = _made(call.id)
-        salt = 0
-        while wire in self._taken:
-            salt += 1
-            wire = _hashed(call.id, salt)
-        self._taken.add(wire)
-        self._of[call.id] = wire
-        return wire
-
-    def of_result(self, result: ToolResult) -> str:
-        """The wire's id of the call that a result answers."""
-        return self._of.get(result.call_id) or _made(result.call_id)
-
-
-def _made(id: str) -> str:
-    """Our own id where the wire takes it, else one with a hash, so that cutting never makes two ids equal."""
-    return id if VALID_ID.match(id) else _hashed(id)
-
-
-def _hashed(id: str, salt: int = 0) -> str:
-    digest = hashlib.sha256(f"{salt}:{id}".encode("utf-8", "replace")).hexdigest()[:16]
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", id)[: MAX_ID - 17] + "_" + digest
 
 
 class Turns:

@@ -26,12 +26,16 @@ MAX_QUOTE = 500  # characters of the server's own message
 
 @attrs.frozen
 class ServerError:
-    """What an error body says: its type or code, its message, and where given the status it stands for."""
+    """What an error body says: its type, its code, its message, and where given the status it stands for.
+
+    Of OpenAI's errors the code is the more exact one: type ``tokens`` has code ``rate_limit_exceeded``.
+    """
 
     type: str = ""
     message: str = ""
     status: int | None = None
     request_id: str | None = None
+    code: str = ""
 
 
 def read_error(body: bytes) -> ServerError:
@@ -50,13 +54,15 @@ def error_of(found: Any) -> ServerError:
     inner = found.get("error")
     source = inner if isinstance(inner, Mapping) else found
     message = next((text for text in map(_text, _messages(inner, source, found)) if text), "")
-    status = source.get("code", source.get("status"))
+    code = source.get("code")
+    status = code if isinstance(code, int) else source.get("status")
     request_id = found.get("request_id")
     return ServerError(
         _type(source),
         _quote(message),
         status if isinstance(status, int) and 400 <= status < 600 else None,
         request_id if isinstance(request_id, str) else None,
+        code if isinstance(code, str) else "",
     )
 
 
@@ -130,6 +136,28 @@ _BY_TYPE: dict[str, tuple[Code, Retry]] = {
     "rate_limit_error": ("rate_limited", "request"),
     "rate_limit_exceeded": ("rate_limited", "request"),
     "insufficient_quota": ("rate_limited", None),
+    "server_error": ("dependency_failed", "request"),
+    "server_is_overloaded": ("overloaded", "request"),
+    "slow_down": ("overloaded", "request"),
+    "invalid_api_key": ("unauthorized", None),
+    "model_not_found": ("invalid_request", None),
+    "data_residency_mismatch": ("invalid_request", None),
+    "failed_to_download_image": ("invalid_request", None),
+    "invalid_base64_image": ("invalid_request", None),
+    "invalid_image": ("invalid_request", None),
+    "invalid_image_format": ("invalid_request", None),
+    "invalid_image_url": ("invalid_request", None),
+    "invalid_prompt": ("invalid_request", None),
+    "image_file_too_large": ("invalid_request", None),
+    "image_parse_error": ("invalid_request", None),
+    "image_too_large": ("invalid_request", None),
+    "image_too_small": ("invalid_request", None),
+    "unsupported_image_media_type": ("invalid_request", None),
+    "bio_policy": ("content_filter", None),
+    "content_filter": ("content_filter", None),
+    "content_policy_violation": ("content_filter", None),
+    "image_content_policy_violation": ("content_filter", None),
+    "misalignment_policy_violation": ("content_filter", None),
     "invalid_request_error": ("invalid_request", None),
     "not_found_error": ("invalid_request", None),
     "request_too_large": ("context_overflow", None),
@@ -137,15 +165,19 @@ _BY_TYPE: dict[str, tuple[Code, Retry]] = {
     "permission_error": ("unauthorized", None),
     "billing_error": ("unauthorized", None),
 }
-"""https://docs.anthropic.com/en/api/errors, and the two of OpenAI's that are told apart by code alone."""
+"""https://docs.anthropic.com/en/api/errors, https://platform.openai.com/docs/guides/error-codes, and of the codes of
+``response.error`` (https://platform.openai.com/docs/api-reference/responses/object) those that are no server's fault.
+"""
 
 
 def _of_status(status: int, said: ServerError) -> tuple[Code, Retry]:
     if status in (400, 413, 422) and (is_overflow(said) or (status == 413 and not said.message)):
         return "context_overflow", None
+    if status == 400 and said.code in ("content_filter", "content_policy_violation"):  # Azure's
+        return "content_filter", None
     if status >= 500 and said.type == "overloaded_error":
         return "overloaded", "request"
-    if status == 429 and said.type == "insufficient_quota":
+    if status == 429 and "insufficient_quota" in (said.type, said.code):
         return "rate_limited", None
     if status in _BY_STATUS:
         return _BY_STATUS[status]
@@ -155,8 +187,9 @@ def _of_status(status: int, said: ServerError) -> tuple[Code, Retry]:
 def _of_type(said: ServerError) -> tuple[Code, Retry]:
     if is_overflow(said):
         return "context_overflow", None
-    if said.type in _BY_TYPE:
-        return _BY_TYPE[said.type]
+    for name in (said.code, said.type):
+        if name in _BY_TYPE:
+            return _BY_TYPE[name]
     if said.status is not None:
         return _of_status(said.status, said)
     return "dependency_failed", "request"
@@ -181,9 +214,9 @@ _THROTTLED = re.compile(r"please wait|rate limit|throttl|try again later|per (?:
 
 def is_overflow(said: ServerError) -> bool:
     """Whether the prompt did not fit: by type, then by words, which must not be those of a throttled server."""
-    if said.type in _OVERFLOW_TYPES:
+    if said.type in _OVERFLOW_TYPES or said.code in _OVERFLOW_TYPES:
         return True
-    if said.type in ("rate_limit_error", "overloaded_error", "rate_limit_exceeded"):
+    if {said.type, said.code} & {"rate_limit_error", "overloaded_error", "rate_limit_exceeded"}:
         return False
     return bool(_OVERFLOW.search(said.message)) and not _THROTTLED.search(said.message)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from .history import Normaliser, normalise_history
-from .messages import Message, memoised
+from .messages import Message
 from .parts import RawBlock, Text, Thinking, ToolCall, ToolResult
 from .state import SessionState
 
@@ -89,8 +89,19 @@ def request_chars(request: ModelRequest) -> int:
     return (
         sum(len(block.text) for block in request.system)
         + sum(len(tool.name) + len(tool.description) for tool in request.tools)
-        + sum(memoised(message, "chars", message_chars) for message in request.messages)
+        + _history_chars(request)
     )
+
+
+def _history_chars(request: ModelRequest) -> int:
+    """Of a session's history only what came since its last request is counted."""
+    seen, chars = request.memo.get("chars", ((), 0))
+    done = len(seen)
+    if request.messages[:done] != seen:  # identical objects compare at C speed
+        done = chars = 0
+    chars += sum(map(message_chars, request.messages[done:]))
+    request.memo["chars"] = (request.messages, chars)
+    return int(chars)
 
 
 def message_chars(message: Message) -> int:

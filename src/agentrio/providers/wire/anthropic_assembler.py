@@ -16,7 +16,7 @@ from typing import Any
 from agentrio.domain.parts import Part
 from agentrio.domain.status import StopReason
 from agentrio.domain.usage import NO_USAGE, Usage
-from agentrio.providers.base import ModelResponse, PartDelta, ProviderError
+from agentrio.providers.base import ModelResponse, PartDelta
 
 from .anthropic_blocks import Block
 from .anthropic_frames import (
@@ -34,10 +34,11 @@ from .anthropic_frames import (
     ThinkingDelta,
     read_frame,
 )
-from .common import MAX_BODY, Body, count, dropped, put, string
+from .assembling import EventAssembler, WholeBody
+from .common import count, put, string
 from .failures import from_frame
 from .json import decode, encode
-from .sse import MAX_EVENT, SSEDecoder
+from .sse import MAX_EVENT, Event
 
 STOP_REASONS: dict[str, StopReason] = {
     "end_turn": "end",
@@ -53,58 +54,17 @@ STOP_REASONS: dict[str, StopReason] = {
 _TEXT, _THINKING, _INPUT = TextDelta, ThinkingDelta, InputDelta
 
 
-class Assembler:
-    """Feed it the stream's bytes, close it at their end.
-
-    ``finished`` is set once the stop reason is known, ``done`` once nothing more is to be expected, ``failure`` once
-    the response can't be completed any more; it is raised by the next ``feed`` or ``close``.
-    """
+class Assembler(EventAssembler):
+    """Assembles the blocks of one response."""
 
     def __init__(self, max_event: int = MAX_EVENT) -> None:
-        self._sse = SSEDecoder(max_event)
+        super().__init__(max_event)
         self._blocks: dict[int, Block] = {}  # in the order of their first start
         self._superseded = False  # a second message_start came, and no block since
         self._usage: dict[str, Any] = {}
         self._raw_stop: str | None = None
         self._model = ""
         self._id = ""
-        self.finished = False
-        self.done = False
-        self.failure: ProviderError | None = None
-
-    def feed(self, data: bytes) -> list[PartDelta]:
-        """The deltas in these bytes, all frames at once.
-
-        Raises:
-            ProviderError: the server told an error, or sent what can't be read. Deltas before it were given out.
-        """
-        if self.failure is not None:
-            raise self.failure
-        out: list[PartDelta] = []
-        try:
-            self._read(self._sse.feed(data), out)
-        except ProviderError as failure:
-            self.failure = failure
-            if not out:
-                raise
-        return out
-
-    def close(self) -> list[PartDelta]:
-        """The body has ended.
-
-        Raises:
-            ProviderError: before the stop reason came (``stream_dropped``), or the server had told an error.
-        """
-        if self.failure is not None:
-            raise self.failure
-        out: list[PartDelta] = []
-        self._read(self._sse.close(), out)
-        self.done = True
-        if not self.finished:
-            self.failure = dropped("The response ended before its stop reason came.")
-            if not out:
-                raise self.failure
-        return out
 
     def response(self) -> ModelResponse:
         """What has arrived so far; complete once ``finished``."""
@@ -118,7 +78,7 @@ class Assembler:
         stop = None if raw is None else STOP_REASONS.get(raw, "unknown")
         return ModelResponse(tuple(parts), stop, raw, usage_of(self._usage), self._model, self._id)
 
-    def _read(self, events: list[tuple[bytes, bytes]], out: list[PartDelta]) -> None:
+    def _read(self, events: list[Event], out: list[PartDelta]) -> None:
         blocks = self._blocks
         append = out.append
         for name, data in events:
@@ -201,36 +161,10 @@ class Assembler:
             self._usage.update({key: value for key, value in usage.items() if value is not None})
 
 
-class BodyAssembler(Assembler):
-    """For servers that answer with one JSON body although a stream was asked for: the same outcome."""
+class BodyAssembler(WholeBody, Assembler):
+    """For servers that answer with one JSON body although a stream was asked for."""
 
-    def __init__(self, max_body: int = MAX_BODY) -> None:
-        super().__init__()
-        self._body = Body("a message", max_body)
-
-    def feed(self, data: bytes) -> list[PartDelta]:
-        """Nothing yet: the body is read at its end."""
-        try:
-            self._body.add(data)
-        except ProviderError as failure:
-            self.failure = failure
-            raise
-        return []
-
-    def close(self) -> list[PartDelta]:
-        """All parts as deltas.
-
-        Raises:
-            ProviderError: the body is an error, no JSON, or no message (``invalid_response``).
-        """
-        self.done = True
-        out: list[PartDelta] = []
-        try:
-            self._read_body(self._body.read(), out)
-        except ProviderError as failure:
-            self.failure = failure
-            raise
-        return out
+    what = "a message"
 
     def _read_body(self, message: dict[str, Any], out: list[PartDelta]) -> None:
         if message.get("type") == "error" or ("error" in message and "content" not in message):
@@ -240,7 +174,7 @@ class BodyAssembler(Assembler):
             self.stop(index, out)
         self.end(message, None)
         if not self.finished:
-            raise self._body.unfit("it has no stop reason")
+            raise self._unfit("it has no stop reason")
 
 
 def usage_of(found: Mapping[str, Any]) -> Usage:

@@ -1,0 +1,133 @@
+"""The course of a response that all wires' assemblers share: bytes in, deltas out, and how it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentrio.providers.base import PartDelta, ProviderError
+
+from .json import decode
+from .sse import MAX_EVENT, Event, SSEDecoder
+
+MAX_BODY = 4 * MAX_EVENT  # bytes of an answer that is no stream
+
+
+class EventAssembler:
+    """Feed it the stream's bytes, close it at their end.
+
+    ``finished`` is set once the stop reason is known, ``done`` once nothing more is to be expected, ``failure`` once
+    the response can't be completed any more; it is raised by the next ``feed`` or ``close``.
+    """
+
+    def __init__(self, max_event: int = MAX_EVENT) -> None:
+        self._sse = SSEDecoder(max_event)
+        self.finished = False
+        self.done = False
+        self.failure: ProviderError | None = None
+
+    def feed(self, data: bytes) -> list[PartDelta]:
+        """The deltas in these bytes, all events at once.
+
+        Raises:
+            ProviderError: the server told an error, or sent what can't be read. Deltas before it were given out.
+        """
+        if self.failure is not None:
+            raise self.failure
+        out: list[PartDelta] = []
+        try:
+            self._read(self._sse.feed(data), out)
+        except ProviderError as failure:
+            self.failure = failure
+            if not out:
+                raise
+        return out
+
+    def close(self) -> list[PartDelta]:
+        """The body has ended.
+
+        Raises:
+            ProviderError: before the stop reason came (``stream_dropped``), or the server had told an error.
+        """
+        if self.failure is not None:
+            raise self.failure
+        out: list[PartDelta] = []
+        try:
+            self._read(self._sse.close(), out)
+        except ProviderError as failure:
+            self.failure = failure
+            raise
+        self.done = True
+        if not self.finished:
+            self.failure = dropped("The response ended before its stop reason came.")
+            if not out:
+                raise self.failure
+        return out
+
+    def _read(self, events: list[Event], out: list[PartDelta]) -> None:
+        raise NotImplementedError
+
+
+class WholeBody(EventAssembler):
+    """For servers that answer with one JSON body although a stream was asked for: the same outcome.
+
+    ``what`` says in errors what the body should have been.
+    """
+
+    what = "a response"
+
+    def __init__(self, max_body: int = MAX_BODY) -> None:
+        super().__init__()
+        self._body = bytearray()
+        self._max_body = max_body
+
+    def feed(self, data: bytes) -> list[PartDelta]:
+        """Nothing yet: the body is read at its end.
+
+        Raises:
+            ProviderError: it is larger than the limit (``invalid_response``).
+        """
+        self._body += data
+        if len(self._body) > self._max_body:
+            self.failure = ProviderError(
+                f"The server sent a body of more than {self._max_body:,} bytes; that is the limit.",
+                code="invalid_response",
+            )
+            raise self.failure
+        return []
+
+    def close(self) -> list[PartDelta]:
+        """All parts as deltas.
+
+        Raises:
+            ProviderError: the body is an error, no JSON, or not what it should be (``invalid_response``).
+        """
+        self.done = True
+        out: list[PartDelta] = []
+        try:
+            self._read_body(self._decoded(), out)
+        except ProviderError as failure:
+            self.failure = failure
+            raise
+        return out
+
+    def _decoded(self) -> dict[str, Any]:
+        try:
+            found = decode(bytes(self._body))
+        except ValueError:
+            raise self._unfit("it is no JSON") from None
+        if isinstance(found, list) and found and isinstance(found[0], dict) and "error" in found[0]:
+            found = found[0]  # how Gemini's server wraps its errors
+        if not isinstance(found, dict):
+            raise self._unfit("it is no JSON object")
+        return found
+
+    def _unfit(self, why: str) -> ProviderError:
+        return ProviderError(f"The server's answer is not {self.what}: {why}.", code="invalid_response")
+
+    def _read_body(self, found: dict[str, Any], out: list[PartDelta]) -> None:
+        raise NotImplementedError
+
+
+def dropped(message: str) -> ProviderError:
+    """A response that broke off."""
+    return ProviderError(message, code="stream_dropped", retry="stream")

@@ -15,6 +15,7 @@ import httpx2
 import trio
 
 from agentrio.domain.errors import DeclarationError
+from agentrio.domain.status import Code
 from agentrio.providers._reading import CONNECTIONS, KEEPALIVE, KEEPALIVE_EXPIRY, BodyReader, PausingTransport
 from agentrio.providers.base import ModelResponse, PartDelta, ProviderError, Timeouts
 from agentrio.providers.wire.failures import from_status
@@ -180,6 +181,8 @@ class ResponseStream:
             return await self._reader.read()
         except httpx2.ReadTimeout as silent:
             raise self._broken(f"The server was silent for {self._idle:g} s in the middle of its response.") from silent
+        except httpx2.DecodingError as garbled:
+            raise self._broken(f"The response can't be decompressed: {_words(garbled)}", "invalid_response") from garbled
         except httpx2.HTTPError as broken:
             raise self._broken(f"The connection broke in the middle of the response: {_words(broken)}") from broken
 
@@ -192,9 +195,9 @@ class ResponseStream:
                 return None
         return None
 
-    def _broken(self, message: str) -> ProviderError:
+    def _broken(self, message: str, code: Code = "stream_dropped") -> ProviderError:
         self._ended = True
-        return ProviderError(message, code="stream_dropped", retry="stream")
+        return ProviderError(message, code=code, retry="stream" if code == "stream_dropped" else None)
 
 
 def timeout_extension(timeouts: Timeouts) -> dict[str, float | None]:

@@ -13,20 +13,18 @@ from __future__ import annotations
 
 import ssl
 import types
-from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable
+import zlib
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Final
 
 import httpcore2
 import httpx2
+import trio
 
 PAUSE: Final = object()
 CONNECTIONS = 1_000  # one per running session; above it requests wait for each other
 KEEPALIVE = 100
 KEEPALIVE_EXPIRY = 30.0  # seconds; model servers close idle connections after a minute or more
-
-
-class _Left(Exception):
-    """Thrown into a paused reader so that it unwinds and closes its connection."""
 
 
 @types.coroutine
@@ -35,10 +33,10 @@ def _pause() -> Generator[Any, Any, None]:
 
 
 @types.coroutine
-def _step(work: Coroutine[Any, Any, bytes], error: Exception | None = None) -> Generator[Any, Any, bytes | None]:
+def _step(work: Coroutine[Any, Any, bytes]) -> Generator[Any, Any, bytes | None]:
     """Run until it returns, raises, or pauses (None); whatever else it waits for is Trio's."""
     try:
-        trap = work.send(None) if error is None else work.throw(error)
+        trap = work.send(None)
         while trap is not PAUSE:
             try:
                 answer = yield trap
@@ -57,9 +55,12 @@ class BodyReader:
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
-        self._chunks: AsyncGenerator[bytes, None] = (
-            response.aiter_raw() if _is_plain(response) else response.aiter_bytes()
-        )
+        if response.is_stream_consumed:  # by the SDK, which reads the body of an error
+            self._chunks = response.aiter_bytes()
+            self._inflate: Callable[[bytes], bytes] | None = None
+        else:
+            self._chunks = response.aiter_raw()
+            self._inflate = _inflater(response.headers.get("content-encoding", "identity"))
         stream = response.extensions.get("network_stream")
         self._stream = stream if isinstance(stream, PausingStream) else None
         self._paused: Coroutine[Any, Any, bytes] | None = None
@@ -69,59 +70,84 @@ class BodyReader:
         """What the next read of the socket brings, or None at the end.
 
         Raises:
-            httpx2.HTTPError: the connection broke, or was silent for too long.
+            httpx2.HTTPError: the connection broke, was silent for too long, or the body can't be decompressed.
         """
         if self._ended:
             return None
-        chunks: list[bytes] = []
+        data = await self._next()
+        if data is not None and self._stream is not None:
+            data = await self._with_what_is_here(data, self._stream)
+        return data if data is None or self._inflate is None else self._inflate(data)
+
+    async def _with_what_is_here(self, first: bytes, stream: PausingStream) -> bytes:
+        """The first chunk was waited for; the others are taken if they need no waiting."""
+        chunks = [first]
+        stream.pauses = task = trio.lowlevel.current_task()
         try:
             while (chunk := await self._next()) is not None:
                 chunks.append(chunk)
-                if self._stream is None:
-                    break
-                self._stream.pausing = True  # the first chunk is waited for, the others are taken if they are here
-        except StopAsyncIteration:
-            self._ended = True
         finally:
-            if self._stream is not None:
-                self._stream.pausing = False
-        return b"".join(chunks) if chunks or not self._ended else None
+            if stream.pauses is task:  # at the body's end another task may have got the connection already
+                stream.pauses = None
+        return b"".join(chunks)
 
     async def _next(self) -> bytes | None:
+        """The next chunk; None where the reader paused, or the body has ended."""
         work = self._paused or self._chunks.__anext__()
         self._paused = None
-        chunk = await _step(work)
+        try:
+            chunk = await _step(work)
+        except BaseException as over:
+            self._ended = True
+            if isinstance(over, StopAsyncIteration):
+                return None
+            raise
         if chunk is None:
             self._paused = work
         return chunk
 
     async def aclose(self) -> None:
-        """Close the response; if its body was not read to the end, its connection too, at once."""
-        paused, self._paused = self._paused, None
-        if paused is not None:
-            try:
-                await _step(paused, _Left())
-            except _Left:
-                pass
+        """Close the response; if its body was not read to the end, its connection too, at once.
+
+        Done by a read that is cancelled: that unwinds every layer of httpx2's and httpcore2's generators. Closing the
+        outermost one would leave the others to the garbage collector.
+        """
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            while not self._ended:
+                await self._next()
         await self._chunks.aclose()
         await self._response.aclose()
 
 
-def _is_plain(response: httpx2.Response) -> bool:
-    """Whether the bytes of the wire are those of the body, and not yet read by someone else."""
-    return not response.is_stream_consumed and "content-encoding" not in response.headers
+def _inflater(encoding: str) -> Callable[[bytes], bytes] | None:
+    """For servers that compress although they were asked not to."""
+    if encoding.strip().lower() in ("identity", ""):
+        return None
+    inflate = zlib.decompressobj(wbits=47)  # gzip or zlib, by its head
+
+    def read(data: bytes) -> bytes:
+        try:
+            return inflate.decompress(data)
+        except zlib.error as wrong:
+            raise httpx2.DecodingError(f"content-encoding {encoding}: {wrong}") from wrong
+
+    return read
 
 
 class PausingStream(httpcore2.AsyncNetworkStream):
-    """A connection that can be told to pause its reader where it would have to read the socket."""
+    """A connection that can be told to pause its reader where it would have to read the socket.
+
+    ``pauses`` is the task that asked for it: the next user of the connection must not be paused.
+    """
 
     def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
         self._stream = stream
-        self.pausing = False
+        self.pauses: trio.lowlevel.Task | None = None
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109  # httpcore2's interface
         """As the stream's."""
-        if self.pausing:
+        if self.pauses is not None and self.pauses is trio.lowlevel.current_task():
             await _pause()
         return await self._stream.read(max_bytes, timeout)
 

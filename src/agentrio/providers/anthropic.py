@@ -36,6 +36,7 @@ from ._http import (
     wall_clock,
 )
 from ._reading import BodyReader
+from ._sending import Poster, without_telemetry
 from .base import ModelClient, ModelStream, ProviderError, Timeouts
 from .wire.anthropic_assembler import Assembler, BodyAssembler
 from .wire.anthropic_request import Cache, MessagesOptions, encode_request
@@ -199,9 +200,9 @@ class _Client:
         if client is not None:
             self._secrets = tuple(filter(None, (client.api_key, client.auth_token)))
         if client is not None and http is not None:
-            self._url = base.join(PATH)
-            self._headers = _headers(client)
-            if not {"authorization", "x-api-key"} & {name.lower() for name in self._headers}:
+            headers = _headers(client)
+            self._poster = Poster(http, base.join(PATH), headers, own=model.client is None)
+            if not {"authorization", "x-api-key"} & {name.lower() for name in headers}:
                 self._failure = _not_provisioned("none was given, and the environment has none")
 
     @asynccontextmanager
@@ -223,13 +224,9 @@ class _Client:
             await close_response(response, reader)
 
     async def _send(self, body: bytes, timeouts: Timeouts, limits: dict[str, float | None]) -> httpx2.Response:
-        http = self._http
-        if http is None:
+        if self._http is None:
             return await self._post(body, timeouts)
-        request = http.build_request(
-            "POST", self._url, content=body, headers=self._headers, extensions={"timeout": limits}
-        )
-        return await http.send(request, stream=True)
+        return await self._poster.post(body, limits)
 
     async def _post(self, body: bytes, timeouts: Timeouts) -> httpx2.Response:
         """Through the SDK, for credentials that it fetches or signs. The answer is the plain response, not its type.
@@ -275,4 +272,5 @@ _BODY_HEADERS = {"content-type": "application/json", "accept-encoding": "identit
 def _headers(client: anthropic.AsyncAnthropic) -> dict[str, str]:
     """The SDK's headers for this credential. A compressed stream could not be read as it comes."""
     told = {name: value for name, value in client.default_headers.items() if isinstance(value, str)}
-    return {name: value for name, value in told.items() if name.lower() not in _BODY_HEADERS} | _BODY_HEADERS
+    kept = without_telemetry(told)
+    return {name: value for name, value in kept.items() if name.lower() not in _BODY_HEADERS} | _BODY_HEADERS

@@ -46,7 +46,8 @@ class SSEDecoder:
             chunk = self._with_lf(chunk)
         pieces = self._pieces
         if b"\n\n" not in chunk and not (pieces and chunk[:1] == b"\n" and pieces[-1][-1:] == b"\n"):
-            self._keep(chunk)
+            if chunk:
+                self._keep(chunk)
             return []
         if pieces:
             pieces.append(chunk)
@@ -54,7 +55,8 @@ class SSEDecoder:
             pieces.clear()
             self._size = 0
         frames = chunk.split(b"\n\n")
-        self._keep(frames.pop())
+        if rest := frames.pop():
+            self._keep(rest)
         if len(chunk) > self._limit and max(map(len, frames)) > self._limit:
             raise self._too_large()
         return _events(frames)
@@ -68,11 +70,10 @@ class SSEDecoder:
         return _events([rest.removesuffix(b"\n")])
 
     def _keep(self, rest: bytes) -> None:
-        if rest:
-            self._pieces.append(rest)
-            self._size += len(rest)
-            if self._size > self._limit + 1:  # the first half of the blank line may be here already
-                raise self._too_large()
+        self._pieces.append(rest)
+        self._size += len(rest)
+        if self._size > self._limit + 1:  # the first half of the blank line may be here already
+            raise self._too_large()
 
     def _skip_bom(self, chunk: bytes) -> bytes:
         chunk = (self._start or b"") + chunk

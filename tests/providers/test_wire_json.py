@@ -1,0 +1,98 @@
+"""JSON as servers really write it, and JSON that every server takes."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrio.providers.base import ProviderError
+from agentrio.providers.wire.json import decode, decode_unmended, encode, encode_text, mend, parse_arguments
+
+TEXTS = st.text(st.characters(exclude_categories=())) | st.sampled_from(["\ud83d", "\ude00\ud83d", "a\0b", "\\u0000"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**80), 2**80) | TEXTS,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('"\\ud83d"', "\ufffd"),
+        ('"\\ud83d\\ude00"', "😀"),
+        ('{"a\\udc00": ["\\ud800"]}', {"a\ufffd": ["\ufffd"]}),
+        ('"a\nb\tc"', "a\nb\tc"),
+        (b'"\xff"', "\ufffd"),
+        ("1", 1),
+        ('["\\ud83d", true, null, 1.5]', ["\ufffd", True, None, 1.5]),
+    ],
+)
+def test_what_msgspec_refuses_and_servers_send_is_read_all_the_same(text: str | bytes, value: Any) -> None:
+    """Lone surrogates, raw control characters, bytes that are no UTF-8."""
+    assert decode(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "{", "[DONE]", "NaN", "[Infinity]", "1e999", '["a\n", 1e999]', "'a'"])
+def test_what_is_no_json_stays_none(text: str) -> None:
+    """Nothing is guessed; numbers must be finite."""
+    with pytest.raises(ValueError):
+        decode(text)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" * 100_000 + "]" * 100_000, '{"a":' * 100_000])
+def test_depth_that_exhausts_the_stack_is_a_typed_error(text: str) -> None:
+    """A hostile server must not bring a RecursionError into the loop."""
+    for read in (decode, lambda text: decode_unmended(text.encode())):
+        with pytest.raises((ProviderError, ValueError)):
+            read(text)
+    with pytest.raises(ProviderError, match="nested too deeply"):
+        decode("[" * 100_000 + "]" * 100_000)
+    assert parse_arguments(text) is None
+
+
+@given(VALUES)
+def test_whatever_is_encoded_can_be_decoded_anywhere(value: Any) -> None:
+    """No lone surrogate and no NUL goes out; encoding again changes nothing."""
+    data = encode(value)
+    assert encode(decode(data)) == data
+    assert "\\u0000" not in encode_text(value).replace("\\\\", "")
+
+
+def test_encoding_mends_text_and_takes_any_mapping() -> None:
+    """What a store or a user handed in may be no plain dict, and may hold half a character."""
+    assert encode(MappingProxyType({"a": ("x\0y", "\ud83d")})) == '{"a":["xy","\ufffd"]}'.encode()
+    assert encode({"a": "\0", "b": MappingProxyType({})}) == b'{"a":"","b":{}}'
+    assert encode("\\u0000") == b'"\\\\u0000"'
+    with pytest.raises(TypeError, match="object is no JSON value"):
+        encode(object())
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_mended_text_is_always_encodable(text: str) -> None:
+    """And right text stays as it is."""
+    assert mend(text).encode().decode() == mend(text)
+    assert mend("a😀\ufffd") == "a😀\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("", {}),
+        (" \n", {}),
+        ("{}", {}),
+        ('{"a":"x\ny"}', {"a": "x\ny"}),
+        ("null", None),
+        ("[]", None),
+        ('"x"', None),
+        ("3", None),
+        ('{"a":1}}', None),
+        ('{"a":', None),
+    ],
+)
+def test_arguments_are_an_object_or_none(text: str, arguments: object) -> None:
+    """Nothing at all is no arguments; raw control characters pass; nothing is repaired."""
+    assert parse_arguments(text) == arguments

@@ -1,5 +1,5 @@
 """The command line: ``agentrio --help``."""
 
-from .main import main as main
+from .entry import main as main
 
 __all__ = ["main"]

@@ -21,8 +21,9 @@ BOM = b"\xef\xbb\xbf"
 class SSEDecoder:
     """An incremental decoder.
 
-    A whole read is split at once, and the shape that servers really send (``event: x`` LF ``data: y``) is taken apart
-    without looking at its lines. What is not complete waits in pieces, so a long event costs its length once.
+    A whole read is split at once, and the shapes that servers really send (``event: x`` LF ``data: y``, or the latter
+    alone) are taken apart without looking at their lines. What is not complete waits in pieces, so a long event costs
+    its length once.
     """
 
     __slots__ = ("_after_cr", "_limit", "_pieces", "_size", "_start")
@@ -100,6 +101,9 @@ class SSEDecoder:
 def _events(frames: list[bytes]) -> list[Event]:
     events: list[Event] = []
     for frame in frames:
+        if frame[:6] == b"data: " and b"\n" not in frame and len(frame) > 6:
+            events.append((b"", frame[6:]))
+            continue
         head, found, data = frame.partition(b"\ndata: ")
         if found and data and head[:7] == b"event: " and b"\n" not in data and b"\n" not in head:
             events.append((head[7:], data))

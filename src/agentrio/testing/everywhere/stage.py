@@ -21,6 +21,7 @@ from agentrio.agent.tool import Tool
 from agentrio.domain.errors import SessionClosed
 from agentrio.domain.events import Event, RunEnded, RunStarted
 from agentrio.domain.state import Session, SessionState, reduce
+from agentrio.testing.clock import HoldingClock
 from agentrio.testing.leaks import LeakCheck, LeakError, TaskCounter, ThreadCounter
 
 from .law import check_events, check_history
@@ -63,6 +64,7 @@ class Stage:
         self.seen: list[Event] = []
         self.problems: list[str] = []
         self.marks = Marks()
+        self.clock = HoldingClock()
         self.hit = False
         self.visits = 0  # of events and tools, where those are what is acted at
         self.latency: tuple[int, float] | None = None
@@ -189,10 +191,17 @@ class Stage:
             self.marks.left = self.stepper.steps
             if self.way not in ("runtime scope", "close"):
                 self.stepper.counting = False
-                await runtime.wait_quiet()
+                await self._quiet(runtime)
                 await self._none_left(tasks, "after wait_quiet()")
                 await self._probe(session)
                 self.stepper.counting = True
+
+    async def _quiet(self, runtime: Runtime) -> None:
+        if not self.scenario.threads:
+            await runtime.wait_quiet()
+            return
+        with self.clock.hold():  # a thread that was abandoned holds it no longer, but it is what is waited for here
+            await runtime.wait_quiet()
 
     async def _run(self, session: SessionHandle) -> None:
         async with session.run(self.scenario.prompt) as run:

@@ -17,7 +17,7 @@ RUNAWAY = 200_000  # steps of all tasks; far more than any scenario takes, soon 
 class Stepper(trio.abc.Instrument):
     """Counts the steps of the adopted tasks and their descendants; ``act`` is called just before step ``at``.
 
-    ``watch`` is called at every step of any task. ``total`` counts those. ``faults`` are exceptions of the two, which
+    ``watch`` is called after every step of any task. ``total`` counts those. ``faults`` are exceptions of the two, which
     Trio would only log. ``runaway`` is called once, when tasks take steps without end.
     """
 
@@ -51,9 +51,12 @@ class Stepper(trio.abc.Instrument):
         except Exception:
             self.faults.append(traceback.format_exc())
 
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Part of Trio's protocol."""
+        self.watch()
+
     def _step(self, task: trio.lowlevel.Task) -> None:
         self.total += 1
-        self.watch()
         if self.total == RUNAWAY:
             self.runaway()
         if self.counting and task in self._ours:

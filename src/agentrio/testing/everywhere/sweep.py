@@ -8,7 +8,6 @@ from typing import Literal, TypeAlias
 
 import trio
 
-from agentrio.testing.clock import HoldingClock
 from agentrio.testing.determinism import deterministic_schedule
 
 from .report import Failure, Report, Tally
@@ -54,7 +53,7 @@ def cancel_everywhere(
 def _replay(scenario: Scenario, way: Way | None, point: int, seed: int) -> Stage:
     stage = Stage(scenario, way, point, seed)
     with deterministic_schedule(seed):
-        trio.run(stage.perform, clock=HoldingClock(), instruments=[stage.stepper])
+        trio.run(stage.perform, clock=stage.clock, instruments=[stage.stepper])
     return stage
 
 

@@ -170,11 +170,19 @@ def _told(part: Text | Image | File) -> dict[str, Any] | None:
 
 def _document(file: File) -> dict[str, Any]:
     """PDF as it is, text as text; the API takes no other documents, so of others the model is told the name."""
-    if file.media_type == "application/pdf":
-        source = {"type": "base64", "media_type": file.media_type, "data": file.data}
-    elif file.media_type.startswith("text/"):
-        text = base64.b64decode(file.data).decode("utf-8", "replace")
-        source = {"type": "text", "media_type": "text/plain", "data": text}
-    else:
+    source = _source(file)
+    if source is None:
         return {"type": "text", "text": f"[file omitted: {file.name or 'unnamed'} ({file.media_type})]"}
     return {"type": "document", "source": source} | ({"title": file.name} if file.name else {})
+
+
+def _source(file: File) -> dict[str, str] | None:
+    if file.media_type == "application/pdf":
+        return {"type": "base64", "media_type": file.media_type, "data": file.data}
+    if not file.media_type.startswith("text/"):
+        return None
+    try:
+        text = base64.b64decode(file.data).decode("utf-8", "replace")
+    except ValueError:
+        return None  # not base64
+    return {"type": "text", "media_type": "text/plain", "data": text}

@@ -67,8 +67,8 @@ class ToolCalls:
 
     async def propose(self, calls: tuple[CallState, ...]) -> None:
         """Parse and check calls, in call order; a rejected one never blocks the others."""
-        for item in calls:
-            await self._bench.emitter.emit(self._proposal(item.call))
+        if calls:
+            await self._bench.emitter.emit(*[self._proposal(item.call) for item in calls])
 
     def _proposal(self, call: ToolCall) -> CallProposed:
         bench = self._bench
@@ -114,24 +114,32 @@ class ToolCalls:
         return [item for item in self.items if item.work is not None and item.result is None]
 
     async def _start_some(self, waiting: deque[Item]) -> None:
-        while waiting and not self._interrupted and len(self._running()) < self._bench.limits.max_parallel_calls:
-            await trio.lowlevel.checkpoint_if_cancelled()
+        """Start as many as may run at once; they are told of together."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        room = self._bench.limits.max_parallel_calls - len(self._running())
+        starting: list[tuple[Item, Tool[..., Any], Arguments]] = []
+        while waiting and len(starting) < room and not self._interrupted:
             item = waiting.popleft()
-            problem = item.call.problem
-            if problem is None:
-                await self._start(item)
+            found = self._runnable(item.call)
+            if isinstance(found, CallError):
+                item.result = failed(item.call.call, found)
             else:
-                item.result = failed(item.call.call, problem)
+                starting.append((item, *found))
+        if starting:
+            origin = self._bench.origin
+            told = [CallStarted(origin, item.call.call.id, tool.name) for item, tool, _ in starting]
+            await self._bench.emitter.emit(*told)
+        for item, tool, checked in starting:
+            self._hand_over(item, tool, checked)
 
-    async def _start(self, item: Item) -> None:
-        bench, call = self._bench, item.call.call
-        tool = bench.agent.by_name.get(call.name)
-        checked = self._checked.get(call.id) or (_unknown(call.name) if tool is None else self._check(tool, call))
-        if tool is None or isinstance(checked, CallError):
-            item.result = failed(call, _unknown(call.name) if isinstance(checked, Arguments) else checked)
-            return
-        await bench.emitter.emit(CallStarted(bench.origin, call.id, call.name))
-        self._hand_over(item, tool, checked)
+    def _runnable(self, item: CallState) -> tuple[Tool[..., Any], Arguments] | CallError:
+        """What runs a call, or why it can't run. A call that was proposed by another process is checked again."""
+        call = item.call
+        tool = self._bench.agent.by_name.get(call.name)
+        if item.problem is not None or tool is None:
+            return item.problem or _unknown(call.name)
+        checked = self._checked.get(call.id) or self._check(tool, call)
+        return checked if isinstance(checked, CallError) else (tool, checked)
 
     def _hand_over(self, item: Item, tool: Tool[..., Any], checked: Arguments) -> None:
         bench = self._bench
@@ -140,7 +148,7 @@ class ToolCalls:
             bench.run.session_id,
             tool.threaded,
             functools.partial(tool.invoke, checked, item.context),
-            self._returned,
+            functools.partial(self._returned, item),
             bench.run.context.copy(),
         )
         work.context.run(current_run.set, bench.run)
@@ -152,11 +160,10 @@ class ToolCalls:
         bench.run.works.add(work)
         bench.pool.start(work)
 
-    def _returned(self, work: Work) -> None:
+    def _returned(self, item: Item, work: Work) -> None:
         """In the pool's task: a call has ended. Nobody is told of one that was abandoned."""
         self._bench.run.works.discard(work)
-        item = next((item for item in self.items if item.work is work and item.result is None), None)
-        if item is not None:
+        if item.result is None and item in self.items:
             self._conclude(item)
             self._change()
 
@@ -176,6 +183,9 @@ class ToolCalls:
     async def _wait_for_change(self) -> None:
         """Until a call ends, the user interrupts, or a deadline passes."""
         soonest = min(min(item.deadline, item.abandon_at) for item in self._running())
+        if soonest == math.inf:
+            await self.changed.park()
+            return
         with trio.move_on_at(soonest):
             await self.changed.park()
             return
@@ -213,10 +223,12 @@ class ToolCalls:
     # Results
 
     async def _tell_finished(self) -> None:
+        finished: list[StructuralEvent] = []
         while self._told < len(self.items) and self.items[self._told].result is not None:
-            item = self.items[self._told]
+            finished += self.events(self.items[self._told])
             self._told += 1
-            await self._bench.emitter.emit(*self.events(item))
+        if finished:
+            await self._bench.emitter.emit(*finished)
 
     def events(self, item: Item) -> list[StructuralEvent]:
         """What a call with a result has to tell: the result, then the memory it set."""

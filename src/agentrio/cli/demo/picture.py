@@ -20,7 +20,7 @@ from .view import Scene, Stop
 
 REDRAW = 0.04  # seconds between two drawings; each writes the whole moving part
 WIDEST = 110  # cells; longer lines are hard to read
-ENDINGS = {"sent": "sent whole", "client_closed": "the client closed the connection", "open": "not yet"}
+ENDINGS = {"sent": "sent whole", "client_closed": "client left", "open": "not yet"}
 
 
 class _Console(Console):
@@ -135,11 +135,11 @@ class Picture:
         """Show what the server saw."""
         seen = {stop.exchange: stop.seen_after for stop in stops}
         table = Table(title="What the model's server saw", title_justify="left", title_style="bold", expand=False)
-        for heading in ("request", "connection", "frames sent", "ended", "client left"):
+        for heading in ("request", "connection", "frames sent", "ended", "seen after stop()"):
             table.add_column(heading, justify="left" if heading == "ended" else "right")
         for each in record:
             after = seen.get(each.number)
-            left = "" if after is None else f"{after:.1f} ms after stop()"
+            left = "" if after is None else f"{after:.1f} ms"
             how = ENDINGS.get(each.ended or "open", each.ended)
             table.add_row(str(each.number), str(each.connection), str(each.frames_sent), how, left)
         self._console.print()

@@ -21,6 +21,7 @@ from agentrio.domain.plan import (
     Step,
     plan,
 )
+from agentrio.domain.state import RunState
 from agentrio.domain.status import Failure, RunResult, Status
 
 from .bench import Bench
@@ -122,17 +123,25 @@ class Loop:
     async def _end(self, finish: Finish | None) -> None:
         """Settle what is open, then end. The run is over when ``RunEnded`` is out: nothing awaits behind it."""
         bench = self._bench
-        with shielded(self.limits.stop_grace) as grace:
-            if bench.session_state.run is None or bench.session_state.run.id != bench.run.id:
-                await self._begin()
-            await self._settle()
-            await self._drain()  # what was accepted before the end is queued before it, and counted
-            await bench.emitter.emit(RunEnded(bench.origin, self._result(finish)))
-        if grace.cancelled_caught:
-            log.error("run %s could not settle within its grace", bench.run.id)
-        bench.run.outcome = bench.state.result or self._result(finish)
+        try:
+            with shielded(self.limits.stop_grace) as grace:
+                await self._tell_end(finish)
+            if grace.cancelled_caught:
+                log.error("run %s could not settle within its grace", bench.run.id)
+        except Exception as fault:  # whoever waits for the end must not wait for ever
+            log.exception("run %s crashed while it told its end", bench.run.id)
+            self.crash = fault
+        bench.run.outcome = self._state.result or self._result(finish)
         bench.run.works.clear()
         bench.run.done.set()
+
+    async def _tell_end(self, finish: Finish | None) -> None:
+        bench = self._bench
+        if not self._begun:
+            await self._begin()
+        await self._settle()
+        await self._drain()  # what was accepted before the end is queued before it, and counted
+        await bench.emitter.emit(RunEnded(bench.origin, self._result(finish)))
 
     async def _settle(self) -> None:
         try:
@@ -144,10 +153,19 @@ class Loop:
     @property
     def settled(self) -> bool:
         """Whether ``RunEnded`` was published."""
-        return self._bench.state.result is not None
+        return self._state.result is not None
+
+    @property
+    def _begun(self) -> bool:
+        run = self._bench.session_state.run
+        return run is not None and run.id == self._bench.run.id
+
+    @property
+    def _state(self) -> RunState:
+        return self._bench.state if self._begun else RunState(self._bench.run.id, self.limits)
 
     def _result(self, finish: Finish | None) -> RunResult[Any]:
-        bench, state = self._bench, self._bench.state
+        bench, state = self._bench, self._state
         status, failure = self._verdict(finish)
         text = finish.text if finish is not None and status == finish.status else state.text
         return RunResult(

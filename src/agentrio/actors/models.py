@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import trio
 
+from agentrio.domain.errors import SessionClosed
 from agentrio.providers.base import Model, ModelClient
 
 
@@ -14,6 +15,7 @@ class _Entry:
     ready: trio.Event = attrs.field(factory=trio.Event)
     client: ModelClient | None = None
     error: Exception | None = None
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
 
 
 class Models:
@@ -26,21 +28,30 @@ class Models:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Be the owner of every client until ``close()``."""
-        async with trio.open_nursery() as nursery:
-            self._nursery = nursery
-            task_status.started()
-            await self._closing.wait()
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                task_status.started()
+                await self._closing.wait()
+        finally:
+            self.close()
 
     def close(self) -> None:
-        """Let every client go; ``run`` returns when they are closed."""
+        """Let every client go, and open no more; ``run`` returns when they are closed."""
         self._closing.set()
+        for entry in self._entries.values():
+            if entry.client is None:
+                entry.scope.cancel()
 
     async def client(self, model: Model) -> ModelClient:
         """The model's client; without a checkpoint once it is open.
 
         Raises:
+            SessionClosed: the runtime has ended.
             Exception: what opening it raised. The next use tries again.
         """
+        if self._closing.is_set():
+            raise _ended()
         entry = self._entries.get(id(model))
         if entry is None:
             assert self._nursery is not None
@@ -55,14 +66,20 @@ class Models:
 
     async def _hold(self, entry: _Entry) -> None:
         try:
-            async with entry.model.open() as client:
-                entry.client = client
-                entry.ready.set()
-                await self._closing.wait()
+            with entry.scope:
+                async with entry.model.open() as client:
+                    entry.client = client
+                    entry.ready.set()
+                    await self._closing.wait()
         except Exception as error:
             if entry.client is not None:
                 raise
             entry.error = error
             del self._entries[id(entry.model)]
         finally:
+            entry.error = entry.error or _ended()
             entry.ready.set()
+
+
+def _ended() -> SessionClosed:
+    return SessionClosed("the runtime has ended: it opens no more models")

@@ -25,7 +25,7 @@ from .handle import ReaderBlock, SessionHandle
 from .models import Models
 from .readers import Dropping, Lossless, Merging, Reader
 from .session import SessionActor, Surroundings
-from .supervise import crashed, shielded
+from .supervise import crashed, only_cancels, shielded
 from .tool_pool import ToolPool
 
 OnLag: TypeAlias = Literal["merge", "drop", "wait"]
@@ -68,7 +68,7 @@ class Runtime:
 
     def __init__(self, agents: Sequence[Agent[Any]], threads: int, rng: random.Random) -> None:
         self._agents = _by_name(agents)
-        self._pool = ToolPool(threads)
+        self._pool = ToolPool(threads, self._exit)
         self._models = Models()
         self._rng = rng
         self._taps: list[Reader] = []
@@ -76,6 +76,7 @@ class Runtime:
         self._nursery: trio.Nursery | None = None
         self.closing = False
         self._over = False
+        self._exits: list[BaseException] = []
 
     def __repr__(self) -> str:
         return f"<Runtime {'closing' if self.closing else 'open'} with {len(self._actors)} sessions>"
@@ -117,9 +118,11 @@ class Runtime:
             DeclarationError: no agent of that name was given to ``open_runtime``.
             SessionClosed: the runtime is closing.
             ValueError: the id is taken by a session that is open, or differs from the value's.
+            Exception: what opening the agent's model raised; the next use of the model tries again.
         """
         declared = self._agent(agent)
         session = self._value(declared, id, value)
+        self._check_free(session.id)
         await self._models.client(declared.model)
         self._check_free(session.id)
         around = Surroundings(self._pool, self._models.client, self._rng, self._taps, NullJournal())
@@ -127,7 +130,11 @@ class Runtime:
         assert self._nursery is not None
         self._actors[session.id] = actor
         self._nursery.start_soon(self._host, actor, name=f"session {session.id}")
-        await actor.ready.wait()
+        try:
+            await actor.ready.wait()
+        except BaseException:  # nobody will have a handle to close it with
+            actor.close()
+            raise
         return SessionHandle(actor)
 
     async def _host(self, actor: SessionActor) -> None:
@@ -190,6 +197,12 @@ class Runtime:
         if self._over:
             reader.end()
         return reader
+
+    def _exit(self, error: BaseException) -> None:
+        """A tool ends the program: everything ends in order, then the block raises what the tool raised."""
+        self._exits.append(error)
+        assert self._nursery is not None
+        self._nursery.cancel_scope.cancel()
 
     def _end_taps(self) -> None:
         """The last session has ended: readers come to their end behind what they have."""
@@ -263,6 +276,7 @@ async def open_runtime(
         raise DeclarationError(f"open_runtime: {key}= is not supported by this version; leave it out.")
     runtime = Runtime(agents, threads, random.Random() if rng is None else rng)
     body: BaseException | None = None
+    group: BaseExceptionGroup[BaseException] | None = None
     try:
         async with trio.open_nursery() as outer:
             infrastructure = _Infrastructure(runtime._pool, runtime._models)
@@ -273,16 +287,20 @@ async def open_runtime(
                     runtime._nursery = sessions
                     try:
                         yield runtime
-                    except trio.Cancelled:
-                        raise
                     except BaseException as error:
+                        if only_cancels(error):
+                            raise
                         body = error
                     finally:
                         await runtime.close()
             finally:
                 runtime._end_taps()
                 infrastructure.leave()
-    except BaseExceptionGroup as group:  # not except*, which would wrap what we raise once more
-        raise crashed(group, body) from group
-    if body is not None:
-        raise body
+    except BaseExceptionGroup as raised:  # not except*, which would wrap what we raise once more
+        group = raised
+    try:
+        ending = crashed(group, body, runtime._exits)
+        if ending is not None:
+            raise ending
+    finally:
+        del body, group  # their tracebacks hold this frame

@@ -196,6 +196,9 @@ class SessionActor:
             self.crash = loop.crash or self.crash
             if loop.settled:
                 self.current = self.loop = None
+            else:  # its end could not be told, so nothing may follow it: the session is over
+                self.closing = True
+                self._send.close()
 
     def check_usable(self) -> None:
         """Raise where the session can't take anything on."""
@@ -273,16 +276,23 @@ class SessionActor:
             self._carried_out.unpark_all()
 
     async def _handle(self, mail: _Queue | _Unqueue) -> None:
-        origin = self.origin("" if self.current is None else self.current.id)
         match mail:
             case _Queue(message=message, queue=queue, mode=mode):
+                await self.emitter.emit_when_due(lambda: [MessageQueued(self._origin_now(), message, queue, mode)])
                 self._underway.discard(message.id)
-                await self.emitter.emit(MessageQueued(origin, message, queue, mode))
                 if mode == "interrupt" and self.loop is not None:
                     self.loop.calls.interrupt()
             case _Unqueue(message_id=message_id):
-                if any(item.message.id == message_id for item in self.value.queue):
-                    await self.emitter.emit(MessageUnqueued(origin, message_id))
+                await self.emitter.emit_when_due(lambda: self._unqueued(message_id))
+
+    def _unqueued(self, message_id: str) -> list[MessageUnqueued]:
+        waiting = any(item.message.id == message_id for item in self.value.queue)
+        return [MessageUnqueued(self._origin_now(), message_id)] if waiting else []
+
+    def _origin_now(self) -> Origin:
+        """Of the open run, if there is one: a run that has ended tells nothing more."""
+        run = self.hub.state.open_run
+        return self.origin("" if run is None else run.id)
 
     def close(self) -> None:
         """Take nothing more; stop the run. ``ended`` says when it is done."""

@@ -5,6 +5,7 @@ The provider is ``Anthropic``, over a socket, to a model server in the same loop
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -212,7 +213,9 @@ PLOTS = [
         _steering("interrupt"),
     ),
     Plot("follow-up", [Say("Sunny."), Say("Rain.")], consume=_following_up),
-    Plot("threads", [Ask([("look_in_thread", 2), ("look_in_thread", 1)]), Say("Seen.")], [look_in_thread], threads=True),
+    Plot(
+        "threads", [Ask([("look_in_thread", 2), ("look_in_thread", 1)]), Say("Seen.")], [look_in_thread], threads=True
+    ),
 ]
 
 
@@ -280,7 +283,11 @@ def check_body(body: object) -> Iterable[str]:
     if messages[0]["role"] != "user":
         yield "the first message is not the user's"
     for message in messages:
-        blocks = message["content"] if isinstance(message["content"], list) else [{"type": "text", "text": message["content"]}]
+        blocks = (
+            message["content"]
+            if isinstance(message["content"], list)
+            else [{"type": "text", "text": message["content"]}]
+        )
         if not blocks or any(block["type"] == "text" and not block["text"].strip() for block in blocks):
             yield f"a {message['role']} message is empty, or has an empty text"
         answers = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
@@ -290,5 +297,5 @@ def check_body(body: object) -> Iterable[str]:
     if open_calls:
         yield f"calls without results: {open_calls}"
     roles = [message["role"] for message in messages]
-    if any(one == other == "assistant" for one, other in zip(roles, roles[1:], strict=False)):
+    if any(one == other == "assistant" for one, other in itertools.pairwise(roles)):
         yield "two messages of the assistant in a row"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import trio
@@ -11,6 +11,9 @@ import trio
 from agentrio.domain.errors import RuntimeCrashed
 
 log = logging.getLogger("agentrio")
+
+EXITS = (KeyboardInterrupt, SystemExit)
+"""What ends the program, not a call or a run."""
 
 
 @contextmanager
@@ -28,21 +31,52 @@ def cancel_is_pending() -> bool:
     return trio.current_effective_deadline() == -float("inf")
 
 
-def crashed(group: BaseExceptionGroup[BaseException], body: BaseException | None) -> BaseException:
-    """What a runtime's block raises where its nurseries raised a group.
+def only_cancels(error: BaseException) -> bool:
+    """Whether this is a cancel, or a group of nothing else."""
+    return without(error, trio.Cancelled) is None
 
-    A pending cancel and an exit stay what they are; our own faults become ``RuntimeCrashed``; what the body raised
-    besides is put beside it.
+
+def without(error: BaseException | None, kinds: type[BaseException]) -> BaseException | None:
+    """What is left of an error, or of a group, without these kinds."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(kinds)[1]
+    return None if isinstance(error, kinds) else error
+
+
+def crashed(
+    group: BaseExceptionGroup[BaseException] | None, body: BaseException | None, exits: Sequence[BaseException] = ()
+) -> BaseException | None:
+    """What a runtime's block raises; None where it raises nothing.
+
+    ``group`` is what its nurseries raised, ``exits`` what tools raised to end the program, ``body`` what the user's
+    block raised. A body's exception, an exit and a cancel pass as they are. Faults of ours become one
+    ``RuntimeCrashed``. A cancel beside another exception is left out, as in any cleanup that raises: its scope is still
+    cancelled. What is left of two or more is one group.
     """
-    _, faults = group.split((trio.Cancelled, KeyboardInterrupt, SystemExit))
-    kept, _ = group.split((trio.Cancelled, KeyboardInterrupt, SystemExit))
-    raised: list[BaseException] = [] if kept is None else list(kept.exceptions)
-    if faults is not None:
-        fault = RuntimeCrashed("the runtime failed; the cause is chained")
-        fault.__cause__ = faults
-        raised.append(fault)
-    if body is not None:
-        raised.append(body)
-    if len(raised) == 1 and faults is not None:
-        return raised[0]
-    return BaseExceptionGroup("the runtime ended by more than its body", raised)
+    raised = list(_leaves(exits))
+    if group is not None:
+        others = group.split(trio.Cancelled)[1]
+        faults = None if others is None else others.split(EXITS)[1]
+        raised += [] if others is None else [leaf for leaf in _leaves(others.exceptions) if isinstance(leaf, EXITS)]
+        if faults is not None:
+            raised.append(_crash(faults))
+    if not raised:
+        return body if body is not None else group
+    rest = without(body, trio.Cancelled)
+    if rest is not None:
+        raised.append(rest)
+    return raised[0] if len(raised) == 1 else BaseExceptionGroup("the runtime ended by more than one cause", raised)
+
+
+def _crash(faults: BaseException) -> RuntimeCrashed:
+    crash = RuntimeCrashed("the runtime failed; the cause is chained")
+    crash.__cause__ = faults
+    return crash
+
+
+def _leaves(errors: Sequence[BaseException]) -> Iterator[BaseException]:
+    for error in errors:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error.exceptions)
+        else:
+            yield error

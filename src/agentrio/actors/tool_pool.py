@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, cast
 import attrs
 import trio
 
-from .supervise import cancel_is_pending, log
+from .supervise import EXITS, cancel_is_pending, log
 
 MOST_ORPHANED_THREADS = 32  # the thread limiter grows by one for each, up to here
 PATIENCE = 1.0  # seconds; a closing runtime names the tools it waits for after this
@@ -55,7 +55,9 @@ class Work:
 class ToolPool:
     """Runs calls in tasks and threads of its own, and remembers those that nobody waits for any more."""
 
-    def __init__(self, threads: int = 40) -> None:
+    def __init__(self, threads: int, leave: Callable[[BaseException], None]) -> None:
+        """``leave`` is told when a tool raises what ends the program."""
+        self._leave = leave
         self._threads = trio.CapacityLimiter(threads)
         self._nursery: trio.Nursery | None = None
         self._running: set[Work] = set()
@@ -125,15 +127,15 @@ class ToolPool:
             raise theirs
 
     def _take_error(self, work: Work, error: BaseException) -> BaseException | None:
-        """Note what a call raised, and give back what is not its own: an exit of the program, the pool's cancel.
+        """Note what a call raised, pass an exit of the program on, and give back the pool's cancel.
 
         Everything else is a failure of the tool, also what does not derive from ``Exception``: a cancel of another
         library, or one of Trio's that the tool let out of a scope of its own.
         """
-        exits, rest = _split(error, (KeyboardInterrupt, SystemExit, GeneratorExit))
+        exits, rest = _split(error, EXITS)
         if exits is not None:
-            self._exiting = True
-            return exits
+            self._exiting = True  # the runs are cancelled from here, and settle while the pool is still there
+            self._leave(exits)
         cancels, own = _split(rest, trio.Cancelled) if cancel_is_pending() else (None, rest)
         if own is not None:
             work.error = own if isinstance(own, Exception) else _wrapped(own)

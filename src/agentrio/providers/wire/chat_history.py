@@ -1,0 +1,254 @@
+"""The conversation as messages of the Chat Completions wire, encoded once.
+
+What was written by the same model goes back as it came: reasoning in the field it came in, signed details and Gemini's
+thought signatures verbatim. Of another model, readable reasoning is labelled text.
+
+The wire has no mark for a failed call, so its result says so in words; and it takes no images in results, so they
+follow in a user message.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from agentrio.domain.handoff import NO_FILE, for_model
+from agentrio.domain.messages import Message, ModelTag, memoised
+from agentrio.domain.parts import File, Image, RawBlock, Text, Thinking, ToolCall, ToolResult
+
+from .call_ids import CallIds
+from .chat_assembler import MESSAGE_FIELDS
+from .chat_dialect import Dialect, IdRule
+from .chat_parts import REFUSAL
+from .json import encode, encode_text
+
+TOOL_ERROR = "[tool error] "
+NO_OUTPUT = "(The tool returned nothing.)"
+SEE_BELOW = "(What the tool returned follows in the next message.)"
+ATTACHED = "This is what the tools returned beside text, in the order of their calls:"
+BRIDGE = {"role": "assistant", "content": "OK."}
+
+
+class NineIds(CallIds):
+    """Mistral takes nine letters and digits: https://docs.mistral.ai/capabilities/function_calling."""
+
+    def __init__(self, tag: ModelTag) -> None:
+        super().__init__(tag)
+        self._valid = re.compile(r"[a-zA-Z0-9]{9}\Z")
+
+    def _hashed(self, id: str, salt: int = 0) -> str:
+        return super()._hashed(id, salt)[-9:]
+
+
+class AnyIds(CallIds):
+    """Servers whose templates read ids (Kimi's ``functions.name:0``) are given back their own."""
+
+    def __init__(self, tag: ModelTag) -> None:
+        super().__init__(tag)
+        self._valid = re.compile(r"[!-~]{1,64}\Z")
+
+
+def call_ids(tag: ModelTag, rule: IdRule) -> CallIds:
+    """Ids as a server takes them; OpenAI's has no more than 40 characters in one."""
+    match rule:
+        case "nine":
+            return NineIds(tag)
+        case "any":
+            return AnyIds(tag)
+    return CallIds(tag, 40)
+
+
+class Conversation:
+    """Encoded messages of a history that grows. A history that does not continue the last one starts over."""
+
+    def __init__(self, tag: ModelTag, dialect: Dialect) -> None:
+        self._tag = tag
+        self._dialect = dialect
+        self._restart()
+
+    def _restart(self) -> None:
+        self._seen: tuple[Message, ...] = ()
+        self._ids = call_ids(self._tag, self._dialect.ids)
+        self._pieces: list[bytes] = []
+        self._last: Message | None = None  # the last message that left something
+
+    def feed(self, messages: tuple[Message, ...]) -> None:
+        """The whole history so far, normalised."""
+        done = len(self._seen)
+        if messages[:done] != self._seen:  # the same objects compare at C speed
+            self._restart()
+            done = 0
+        for message in messages[done:]:
+            self._add(message)
+        self._seen = messages
+
+    def _add(self, message: Message) -> None:
+        told = for_model(message, self._tag, images=self._dialect.images)
+        used = tuple(_wire_ids(told, self._ids))
+        key = ("chat", self._tag, self._dialect, used)
+        fragment = memoised(told, key, lambda it: _encoded(it, self._tag, self._dialect, self._ids))
+        if not fragment:
+            return
+        if self._dialect.answer_before_user and told.role == "user" and self._last and self._last.role == "tool":
+            self._pieces.append(encode(BRIDGE))
+        self._pieces.append(fragment)
+        self._last = told
+
+    def encoded(self) -> bytes:
+        """All messages, joined. An answer at the end loses trailing space, which some servers refuse there."""
+        last = self._last
+        if last is None or last.role != "assistant" or last.calls:
+            return b",".join(self._pieces)
+        message = _assistant(_trimmed(last), self._tag, self._dialect, self._ids)
+        if self._dialect.prefix_last:
+            message["prefix"] = True
+        return b",".join((*self._pieces[:-1], encode(message)))
+
+
+def _trimmed(message: Message) -> Message:
+    last = message.parts[-1]
+    if not isinstance(last, Text):
+        return message
+    parts = (*message.parts[:-1], Text(last.text.rstrip(), last.raw))
+    return Message(message.id, message.role, parts, message.model)
+
+
+def _wire_ids(message: Message, ids: CallIds) -> Iterable[str]:
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            yield ids.of_call(part, message.model)
+        elif isinstance(part, ToolResult):
+            yield ids.of_result(part)
+
+
+def _encoded(message: Message, tag: ModelTag, dialect: Dialect, ids: CallIds) -> bytes:
+    match message.role:
+        case "user":
+            content = _user_content(message.parts, dialect)
+            return encode({"role": "user", "content": content}) if content else b""
+        case "assistant":
+            return encode(_assistant(message, tag, dialect, ids)) if message.parts else b""
+    return b",".join(map(encode, _results(message, dialect, ids)))
+
+
+def _user_content(parts: Iterable[Any], dialect: Dialect) -> str | list[dict[str, Any]]:
+    """A text where there is nothing else: some servers take no list."""
+    told = [_told(part, dialect) for part in parts if isinstance(part, (Text, Image, File))]
+    if all(block["type"] == "text" for block in told):
+        return "\n\n".join(block["text"] for block in told)
+    return [block for block in told if block["type"] != "text" or block["text"].strip()]
+
+
+def _told(part: Text | Image | File, dialect: Dialect) -> dict[str, Any]:
+    match part:
+        case Text(text=text):
+            return {"type": "text", "text": text}
+        case Image(data=data, media_type=media_type):
+            return {"type": "image_url", "image_url": {"url": f"data:{media_type};base64,{data}"}}
+    return _file(part, dialect)
+
+
+def _file(file: File, dialect: Dialect) -> dict[str, Any]:
+    """Text as it is, everywhere; other files where the server takes them."""
+    if file.media_type.startswith("text/"):
+        text = base64.b64decode(file.data).decode("utf-8", "replace")
+        return {"type": "text", "text": f"[File: {file.name or 'unnamed'}]\n{text}"}
+    if not dialect.files:
+        return {"type": "text", "text": NO_FILE}
+    url = f"data:{file.media_type};base64,{file.data}"
+    return {"type": "file", "file": {"filename": file.name or "file", "file_data": url}}
+
+
+def _results(message: Message, dialect: Dialect, ids: CallIds) -> Iterator[dict[str, Any]]:
+    attached: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            text, media = _result(part, dialect)
+            attached += media
+            name = {"name": part.name} if dialect.tool_name else {}
+            yield {"role": "tool", "tool_call_id": ids.of_result(part)} | name | {"content": text}
+    if attached:
+        if dialect.answer_before_user:
+            yield BRIDGE
+        yield {"role": "user", "content": [{"type": "text", "text": ATTACHED}, *attached]}
+
+
+def _result(result: ToolResult, dialect: Dialect) -> tuple[str, list[dict[str, Any]]]:
+    if result.status != "succeeded":
+        error = result.error
+        category, message = ("tool_failed", "") if error is None else (error.category, error.message)
+        return TOOL_ERROR + encode_text({"error": category, "message": message}), []
+    told = [_told(part, dialect) for part in result.parts]
+    media = [block for block in told if block["type"] != "text"]
+    text = "\n\n".join(block["text"] for block in told if block["type"] == "text" and block["text"].strip())
+    return text or (SEE_BELOW if media else NO_OUTPUT), media
+
+
+def _assistant(message: Message, tag: ModelTag, dialect: Dialect, ids: CallIds) -> dict[str, Any]:
+    own = message.model == tag
+    texts = [part.text for part in message.parts if isinstance(part, Text) and not (own and part.raw == REFUSAL)]
+    refusal = "".join(part.text for part in message.parts if isinstance(part, Text) and own and part.raw == REFUSAL)
+    calls = [_call(part, own, ids.of_call(part, message.model)) for part in message.calls]
+    wire: dict[str, Any] = {"role": "assistant", "content": "".join(texts)}
+    if not wire["content"] and (calls or refusal):
+        wire["content"] = "" if dialect.empty_content == "empty" else None
+        if dialect.empty_content == "omit":
+            del wire["content"]
+    if refusal:
+        wire["refusal"] = refusal
+    if own:
+        _add_own(wire, message)
+    if calls:
+        wire["tool_calls"] = calls
+        if dialect.reasoning_required:
+            wire.setdefault(dialect.reasoning_required, "")
+    return wire
+
+
+def _add_own(wire: dict[str, Any], message: Message) -> None:
+    """Reasoning and fields that only the model which wrote them is given back."""
+    listed: list[dict[str, Any]] = []
+    has_list = False
+    for part in message.parts:
+        match part:
+            case Thinking(raw=str(raw)):
+                has_list = _add_thinking(wire, part, msgspec.json.decode(raw), listed) or has_list
+            case Text(text=text) if text:
+                listed.append({"type": "text", "text": text})
+            case RawBlock(kind=kind, json=json) if kind == MESSAGE_FIELDS:
+                wire.update(msgspec.json.decode(json))
+    if has_list:
+        wire["content"] = listed
+
+
+def _add_thinking(wire: dict[str, Any], part: Thinking, raw: dict[str, Any], listed: list[dict[str, Any]]) -> bool:
+    field, details = raw.get("field"), raw.get("details")
+    if details:
+        wire["reasoning_details"] = [*wire.get("reasoning_details", ()), *details]
+    elif field == "content":
+        listed.append({"type": "thinking", "thinking": [{"type": "text", "text": part.text}]})
+        return True
+    elif field in ("reasoning_content", "reasoning"):
+        wire[field] = wire.get(field, "") + part.text
+    return False
+
+
+def _call(call: ToolCall, own: bool, id: str) -> dict[str, Any]:
+    extra = msgspec.json.decode(call.raw) if own and call.raw is not None else {}
+    function = {"name": call.name, "arguments": _arguments(call)}
+    return {"id": id, "type": "function", "function": function} | extra
+
+
+def _arguments(call: ToolCall) -> str:
+    """As they were written, where that is JSON: servers parse them. What was no object is none to the model either."""
+    if call.arguments is None:
+        return "{}"
+    try:
+        msgspec.json.decode(call.arguments_json)
+    except msgspec.MsgspecError:
+        return encode_text(call.arguments)
+    return call.arguments_json

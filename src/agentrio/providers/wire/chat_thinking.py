@@ -1,0 +1,106 @@
+"""How much a model behind the Chat Completions wire is asked to think: no two servers ask alike.
+
+The styles, with the sources that ``presets.toml`` names for each server that has one:
+
+- ``openai``: ``reasoning_effort``, to reasoning models alone; others refuse it;
+- ``effort``: ``reasoning_effort``, to all; off is not to ask;
+- ``effort_or_none``: the same, and ``none`` for off;
+- ``deepseek``: ``thinking.type`` and ``reasoning_effort`` of low, high or max;
+- ``gemini``: ``reasoning_effort``; only the 2.5 Flash models can be told ``none``;
+- ``groq``: as ``effort``; Qwen models know ``default`` and ``none`` alone;
+- ``mistral``: ``prompt_mode`` to Magistral, ``reasoning_effort`` of high or none to others;
+- ``openrouter``: ``reasoning.effort``;
+- ``template``: ``chat_template_kwargs``, for open models that a chat template makes think;
+- ``type``: ``thinking.type`` of enabled or disabled;
+- ``xai``: as ``effort_or_none``, from Grok 4.3 on; models before it refuse it;
+- ``none``: nothing is sent.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agentrio.domain.render import ThinkingLevel
+
+from .chat_dialect import ThinkingStyle
+
+_OPENAI_REASONING = re.compile(r"(?:^|/)(?:o\d|gpt-5(?!.*chat)|gpt-[6-9]|codex)")
+_GPT_VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
+
+_GROK_EFFORT = re.compile(r"grok-(?:4\.[3-9]|[5-9]|latest)")
+
+_DEEPSEEK: dict[ThinkingLevel, str] = {"minimal": "low", "low": "low", "max": "max"}
+_THREE: dict[ThinkingLevel, str] = {"off": "none", "minimal": "low", "xhigh": "high", "max": "high"}
+
+
+def is_reasoning(model: str) -> bool:
+    """Whether a model of OpenAI's reasons; such a model takes no temperature while it does."""
+    return bool(_OPENAI_REASONING.search(model))
+
+
+def thinking_fields(style: ThinkingStyle, model: str, level: ThinkingLevel | None) -> dict[str, Any]:
+    """What the body says of thinking; nothing where no level is asked for."""
+    if level is None:
+        return {}
+    on = level != "off"
+    match style:
+        case "openai":
+            return {"reasoning_effort": openai_effort(model, level)} if on and is_reasoning(model) else {}
+        case "effort":
+            return _effort(level) if on else {}
+        case "effort_or_none":
+            return _effort(level)
+        case "xai":
+            return _effort(level) if _GROK_EFFORT.search(model) else {}
+        case "deepseek":
+            effort = {"reasoning_effort": _DEEPSEEK.get(level, "high")} if on else {}
+            return {"thinking": {"type": "enabled" if on else "disabled"}} | effort
+        case "gemini":
+            return {"reasoning_effort": _gemini_effort(model, level)}
+        case "groq" if "qwen" in model:
+            return {"reasoning_effort": "default" if on else "none"}
+        case "groq":
+            return _effort(level) if on else {}
+        case "mistral" if "magistral" in model:
+            return {"prompt_mode": "reasoning"} if on else {}
+        case "mistral":
+            return {"reasoning_effort": "high" if on else "none"}
+        case "openrouter":
+            return {"reasoning": {"effort": {"off": "none", "max": "xhigh"}.get(level, level)}}
+        case "template":
+            return {"chat_template_kwargs": _template(level)}
+        case "type":
+            return {"thinking": {"type": "enabled" if on else "disabled"}}
+    return {}
+
+
+def _effort(level: ThinkingLevel) -> dict[str, Any]:
+    return {"reasoning_effort": _THREE.get(level, level)}
+
+
+def openai_effort(model: str, level: ThinkingLevel) -> str:
+    """The effort that an OpenAI model knows for a level: ``minimal`` came with GPT-5 and left with 5.1, ``xhigh`` came
+    with 5.2, ``max`` with 5.6.
+    """
+    found = _GPT_VERSION.search(model)
+    version = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+    if level == "minimal":
+        return "minimal" if version == (5, 0) else "low"
+    if level == "max" and version >= (5, 6):
+        return "max"
+    if level in ("xhigh", "max"):
+        return "xhigh" if version >= (5, 2) else "high"
+    return level
+
+
+def _gemini_effort(model: str, level: ThinkingLevel) -> str:
+    if level == "off":
+        return "none" if "2.5-flash" in model else "low" if "pro" in model else "minimal"
+    return "low" if level == "minimal" and "pro" in model else {"xhigh": "high", "max": "high"}.get(level, level)
+
+
+def _template(level: ThinkingLevel) -> dict[str, Any]:
+    if level == "off":
+        return {"enable_thinking": False}
+    return {"enable_thinking": True, "reasoning_effort": _THREE.get(level, level)}

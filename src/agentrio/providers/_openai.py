@@ -36,6 +36,7 @@ from ._http import (
     wall_clock,
 )
 from ._reading import BodyReader
+from ._sending import Poster, without_telemetry
 from .base import ModelStream, ProviderError, Timeouts
 
 if TYPE_CHECKING:
@@ -192,7 +193,8 @@ def _connect(
     headers = _own_headers(account, key) if sdk is None else _sdk_headers(sdk, account, key, address, http)
     query = f"?{urlencode(account.server.query)}" if account.server.query else ""
     url = httpx2.URL(f"{address.rstrip('/')}/{path}{query}")
-    return Connection(_DirectSender(http, url, headers), url.host, account.clock, (key,) if key else ())
+    poster = Poster(http, url, headers, own=own is not None)
+    return Connection(_DirectSender(poster), url.host, account.clock, (key,) if key else ())
 
 
 def _wants_key(account: Account, address: str) -> bool:
@@ -232,7 +234,7 @@ def _sdk_headers(
     )
     told = {**client.auth_headers, **client.default_headers}
     texts = {name.lower(): value for name, value in told.items() if isinstance(value, str)}
-    return texts | BODY_HEADERS
+    return without_telemetry(texts) | BODY_HEADERS
 
 
 class _Sender(Protocol):
@@ -243,15 +245,10 @@ class _Sender(Protocol):
 class _DirectSender:
     """Through httpx2 at once: the credential is a header."""
 
-    http: httpx2.AsyncClient
-    url: httpx2.URL
-    headers: dict[str, str]
+    poster: Poster
 
     async def send(self, body: bytes, timeouts: Timeouts, limits: dict[str, float | None]) -> httpx2.Response:
-        request = self.http.build_request(
-            "POST", self.url, content=body, headers=self.headers, extensions={"timeout": limits}
-        )
-        return await self.http.send(request, stream=True)
+        return await self.poster.post(body, limits)
 
 
 @attrs.frozen(eq=False)

@@ -93,6 +93,22 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+_LITERALS = ("true", "false", "null")
+
+
+def is_cut(text: str) -> bool:
+    """Whether a text that is no JSON is the beginning of some."""
+    text = text.rstrip()
+    try:
+        json.loads(text, strict=False)
+    except json.JSONDecodeError as wrong:
+        rest = text[wrong.pos :]
+        return not rest or rest[0] == '"' or rest == "-" or any(word.startswith(rest) for word in _LITERALS)
+    except RecursionError:
+        pass
+    return False
+
+
 def encode(value: Any) -> bytes:
     """Compact JSON that every server takes: lone surrogates become U+FFFD, NUL characters go."""
     try:

@@ -289,13 +289,10 @@ async def test_a_call_that_was_stopped_before_it_began_never_runs(autojump_clock
 
     agent = Agent(model=Scripted([[call("look")]]), tools=[read_named("look", look)])
     async with open_runtime() as runtime, runtime.open_session(agent) as session:
-        run = await session.start("Go.")
-        for _ in range(30):
-            if run.works:
-                break
-            await trio.lowlevel.checkpoint()
-        run.stop()
-        await run.wait()
+        async with session.run("Go.") as run:
+            async for event in run:
+                if isinstance(event, CallStarted):
+                    run.stop()
     assert run.result.status == "cancelled"
     assert len(log.lines) <= 1  # where the scheduler began it first, it ran to its end
 

@@ -87,12 +87,12 @@ class Agent(Generic[Out]):
         self.__attrs_init__(
             model=_resolve_model(name, model),
             name=name,
-            prompt=check_layers(name, (prompt,) if isinstance(prompt, str) else prompt),
+            prompt=check_layers(name, (prompt,) if isinstance(prompt, str) else _check_list(name, "prompt", prompt)),
             tools=checked,
             limits=_check_limits(name, limits),
             max_tokens=_check_max_tokens(name, max_tokens),
             thinking=_check_thinking(name, thinking),
-            temperature=temperature,
+            temperature=_check_temperature(name, temperature),
             output_type=output_type,
         )
         object.__setattr__(self, "by_name", {tool.name: tool for tool in checked})
@@ -138,6 +138,7 @@ def _resolve_model(name: str, model: object) -> DeclaredModel:
 
 def _check_tools(name: str, tools: Sequence[object]) -> tuple[Tool[..., Any], ...]:
     made: dict[str, Tool[..., Any]] = {}
+    _check_list(name, "tools", tools)
     for index, tool in enumerate(tools):
         if not isinstance(tool, Tool):
             what = getattr(tool, "__name__", type(tool).__name__)
@@ -152,6 +153,12 @@ def _check_tools(name: str, tools: Sequence[object]) -> tuple[Tool[..., Any], ..
     return tuple(made.values())
 
 
+def _check_list(name: str, field: str, value: Sequence[Any]) -> Sequence[Any]:
+    if not isinstance(value, Sequence):
+        raise DeclarationError(f"Agent {name!r}: {field} is a {type(value).__name__}; put it into a list.")
+    return value
+
+
 def _check_limits(name: str, limits: object) -> Limits:
     if limits is None:
         return Limits()
@@ -163,6 +170,12 @@ def _check_limits(name: str, limits: object) -> Limits:
 def _check_max_tokens(name: str, value: int | None) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise DeclarationError(f"Agent {name!r}: max_tokens is {value!r}; it must be a whole number of at least 1.")
+    return value
+
+
+def _check_temperature(name: str, value: float | None) -> float | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0):
+        raise DeclarationError(f"Agent {name!r}: temperature is {value!r}; it must be a number of at least 0.")
     return value
 
 

@@ -1,8 +1,15 @@
-"""Models by name: ``anthropic:claude-sonnet-5``. Importing this is cheap; a provider is imported when it is named."""
+"""Models by name: ``anthropic:claude-sonnet-5``, ``groq:openai/gpt-oss-120b``.
+
+Importing this is cheap; a provider is imported when it is named.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from functools import partial
+
+import attrs
 
 from agentrio.domain.errors import DeclarationError
 
@@ -16,15 +23,67 @@ def resolve(name: str) -> Model:
         DeclarationError: no such provider, or no model name behind it.
     """
     provider, colon, model = name.partition(":")
-    make = _PROVIDERS.get(provider)
+    make = _PROVIDERS.get(provider) or _of_preset(provider)
     if not colon or make is None:
+        names = ", ".join((*sorted(_PROVIDERS), *sorted(_preset_names())))
         raise DeclarationError(
-            f"The model {name!r} names no known provider; write provider:model with one of "
-            f"{', '.join(sorted(_PROVIDERS))}, or give a model object such as Anthropic(...) or Scripted([...])."
+            f"The model {name!r} names no known provider; write provider:model with one of {names}, or give a model "
+            "object such as Anthropic(...) or Scripted([...])."
         )
     if not model.strip():
         raise DeclarationError(f"The model {name!r} has no name behind its provider; write {provider}:name-of-a-model.")
     return make(model)
+
+
+@attrs.frozen
+class Provided:
+    """A provider that models can be named of.
+
+    ``needs`` are the variables that must be set for it, ``missing`` those of them that are not. A provider on this
+    machine needs none.
+    """
+
+    name: str
+    title: str
+    base_url: str | None
+    needs: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def providers() -> tuple[Provided, ...]:
+    """All of them, with what each needs; no key is told."""
+    from .presets import presets
+
+    found = presets()
+    official = found["openai"]
+    rows: list[tuple[str, str, str | None, tuple[str, ...]]] = [
+        ("anthropic", "Anthropic", "https://api.anthropic.com", ("ANTHROPIC_API_KEY",)),
+        ("openai", f"{official.title} (Responses)", official.base_url, (official.key,)),
+        ("openai-chat", f"{official.title} (Chat Completions)", official.base_url, (official.key,)),
+    ]
+    for name in _preset_names():
+        it = found[name]
+        needs = (it.key, it.base_url_variable) if it.base_url is None else (it.key,)
+        rows.append((name, it.title, it.base_url, tuple(filter(None, needs))))
+    return tuple(Provided(*row, tuple(key for key in row[3] if not os.environ.get(key))) for row in rows)
+
+
+def _preset_names() -> list[str]:
+    """Those that a name alone can stand for: OpenAI has names of its own, and some have no address to guess."""
+    from .presets import presets
+
+    known = presets().values()
+    return [it.name for it in known if it.name not in _PROVIDERS and (it.base_url or it.base_url_variable)]
+
+
+def _of_preset(provider: str) -> Callable[[str], Model] | None:
+    return partial(_chat, preset=provider) if provider in _preset_names() else None
+
+
+def _chat(model: str, preset: str = "openai") -> Model:
+    from .openai_chat import OpenAIChat
+
+    return OpenAIChat(model, preset=preset)
 
 
 def _anthropic(model: str) -> Model:
@@ -46,5 +105,5 @@ def _not_yet(provider: str) -> Callable[[str], Model]:
 _PROVIDERS: dict[str, Callable[[str], Model]] = {
     "anthropic": _anthropic,
     "openai": _not_yet("openai"),
-    "openai-chat": _not_yet("openai-chat"),
+    "openai-chat": _chat,
 }

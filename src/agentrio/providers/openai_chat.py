@@ -1,0 +1,181 @@
+"""OpenAI's Chat Completions API, Azure's, and the many servers that speak the same wire.
+
+A preset says how a server is reached, what it takes and how its answers are read; ``presets.toml`` has them, each fact
+with its source. Credentials, headers and sending are ``_openai``'s, shared with the Responses wire.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+import attrs
+import httpx2
+
+from agentrio.domain.errors import DeclarationError
+from agentrio.domain.messages import ModelTag
+from agentrio.domain.render import ModelRequest
+
+from ._http import WallClock, wall_clock
+from ._openai import OPENAI, Account, Assemblers, Connection, Server, check_account, check_model, open_connection
+from .base import ModelClient, ModelStream, Timeouts
+from .presets import Preset, preset
+from .wire.chat_assembler import ChatAssembler, ChatBodyAssembler
+from .wire.chat_request import ChatOptions, encode_request
+from .wire.json import encode
+
+if TYPE_CHECKING:
+    from ._openai import OpenAIClient
+
+PATH = "chat/completions"
+OURS = frozenset({"model", "messages", "tools", "stream", "stream_options"})  # fields of the body that are not extra
+
+
+def _as_preset(value: Preset | str | None) -> Preset | None:
+    return preset(value) if isinstance(value, str) else value
+
+
+def _name(value: Preset | None) -> str:
+    return repr(value and value.name)
+
+
+@attrs.frozen(eq=False)
+class OpenAIChat:
+    """A model behind the Chat Completions wire.
+
+    Without ``preset`` it is OpenAI's own, with its key in ``OPENAI_API_KEY``; or, where a ``base_url`` or a client of
+    another server is given, a server of which nothing more is known. ``preset`` is a name, such as ``groq`` or
+    ``ollama``, or a ``Preset`` of your own. ``client`` may be an ``openai.AsyncOpenAI``, an ``openai.AsyncAzureOpenAI``
+    or an ``httpx2.AsyncClient``; none is closed here. ``max_tokens`` is the default for each response, the server's if
+    not given. ``headers`` are sent with each request; ``extra`` are further fields of its body, such as ``top_p``.
+    For Azure ``model`` is the deployment's name, and ``api_version`` may be given.
+
+    Raises:
+        DeclarationError: a value is wrong; the message says which and how to mend it.
+    """
+
+    model: str
+    preset: Preset | None = attrs.field(default=None, kw_only=True, converter=_as_preset, repr=_name)
+    api_key: str | None = attrs.field(default=None, kw_only=True, repr=False)
+    base_url: str | None = attrs.field(default=None, kw_only=True)
+    client: OpenAIClient | None = attrs.field(default=None, kw_only=True, repr=False)
+    max_tokens: int | None = attrs.field(default=None, kw_only=True)
+    headers: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, repr=False)
+    extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False)
+    api_version: str | None = attrs.field(default=None, kw_only=True)
+    wall_clock: WallClock = attrs.field(default=wall_clock, kw_only=True, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        check_model("OpenAIChat", self.model, self.max_tokens)
+        check_account(_account(self))
+        _check_extra(self.extra)
+
+    @property
+    def server(self) -> Preset:
+        """The preset that counts: the given one, or what follows from the client and the base URL."""
+        if self.preset is not None:
+            return self.preset
+        if "AsyncAzureOpenAI" in {cls.__name__ for cls in type(self.client).__mro__}:
+            return preset("azure")
+        url = self.base_url
+        if self.client is not None and not isinstance(self.client, httpx2.AsyncClient):
+            url = str(self.client.base_url)
+        if url is None or urlsplit(url).hostname == urlsplit(OPENAI.base_url or "").hostname:
+            return preset("openai")
+        return preset("compatible")
+
+    @property
+    def tag(self) -> ModelTag:
+        """The preset's name, api ``chat``."""
+        return ModelTag(self.server.name, "chat", self.model)
+
+    def open(self) -> AbstractAsyncContextManager[ModelClient]:
+        """A client for one runtime. What is slow happens in a thread; the network is not touched."""
+        return self._open()
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[ModelClient]:
+        account = _account(self)
+        path, sdk_path = _paths(self, account)
+        async with open_connection(account, path, sdk_path) as connection:
+            yield _Client(self, connection)
+
+
+def _check_extra(extra: Mapping[str, Any]) -> None:
+    ours = OURS & extra.keys()
+    if ours:
+        raise DeclarationError(f"OpenAIChat.extra must not have {', '.join(sorted(ours))}; the request has them.")
+    try:
+        encode(extra)
+    except (TypeError, ValueError) as wrong:
+        raise DeclarationError(f"OpenAIChat.extra can't be sent as JSON: {wrong}") from None
+
+
+def _account(model: OpenAIChat) -> Account:
+    found = model.server
+    server = Server(
+        name=found.name,
+        base_url=found.base_url,
+        key_env=(found.key,) if found.key else (),
+        url_env=(found.base_url_variable,) if found.base_url_variable else (),
+        key_header=found.key_header,
+        key_needed=bool(found.key),
+        query=_query(model),
+    )
+    return Account(
+        owner="OpenAIChat",
+        server=server,
+        api_key=model.api_key,
+        base_url=model.base_url,
+        client=model.client,
+        headers=model.headers,
+        clock=model.wall_clock,
+    )
+
+
+def _query(model: OpenAIChat) -> dict[str, str]:
+    """Azure's version of the API; its ``/openai/v1`` has none any more."""
+    found = model.server
+    if not found.deployments or _is_v1(model):
+        return {}
+    version = model.api_version or os.environ.get(found.api_version_variable) or found.api_version
+    return {"api-version": version}
+
+
+def _is_v1(model: OpenAIChat) -> bool:
+    found = model.server
+    url = model.base_url or os.environ.get(found.base_url_variable) or ""
+    return urlsplit(url).path.rstrip("/").endswith("/openai/v1")
+
+
+def _paths(model: OpenAIChat, account: Account) -> tuple[str, str]:
+    """Behind the base URL, and behind that of a client of the SDK. On Azure a deployment is part of the path:
+    https://learn.microsoft.com/azure/ai-foundry/openai/reference.
+    """
+    if not model.server.deployments or _is_v1(model):
+        return PATH, PATH
+    path = f"deployments/{quote(model.model, safe='')}/{PATH}"
+    client = account.client
+    told = client is not None and not isinstance(client, httpx2.AsyncClient) and "/deployments/" in client.base_url.path
+    return f"openai/{path}", PATH if told else path
+
+
+class _Client:
+    def __init__(self, model: OpenAIChat, connection: Connection) -> None:
+        found = model.server
+        self._connection = connection
+        self._options = ChatOptions(model.tag, found.dialect, model.max_tokens, model.extra)
+        self._assemblers: Assemblers = (
+            partial(ChatAssembler, found.reading),
+            partial(ChatBodyAssembler, found.reading),
+        )
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest, timeouts: Timeouts) -> AsyncIterator[ModelStream]:
+        body = encode_request(request, self._options)
+        async with self._connection.stream(body, timeouts, self._assemblers) as stream:
+            yield stream

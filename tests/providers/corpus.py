@@ -1,4 +1,4 @@
-"""The corpus of recorded Messages streams, where it lies beside the repository, and the outcome in its terms."""
+"""The corpus of recorded streams, where it lies beside the repository, and the outcome in its terms."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Case:
         return status
 
 
-def cases() -> list[Case]:
-    """Every Anthropic case; empty where the corpus is absent."""
-    return [case for folder in FOLDERS for case in _cases(WIRE / folder)]
+def cases(folders: Iterable[str] = FOLDERS) -> list[Case]:
+    """Every case of these folders; empty where the corpus is absent."""
+    return [case for folder in folders for case in _cases(WIRE / folder)]
 
 
 def _cases(folder: Path) -> Iterable[Case]:
@@ -128,7 +128,7 @@ def _type(part: object) -> str:
     raise AssertionError(part)
 
 
-def argued() -> dict[tuple[str, str], dict[str, Any]]:
+def argued(file: str = "corpus_differences.toml") -> dict[tuple[str, str], dict[str, Any]]:
     """Where our outcome differs from the corpus on purpose: case and field to the argued entry."""
-    entries = tomllib.loads((HERE / "corpus_differences.toml").read_text()).get("difference", [])
+    entries = tomllib.loads((HERE / file).read_text()).get("difference", [])
     return {(entry["case"], entry["field"]): entry for entry in entries}

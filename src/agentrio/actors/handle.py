@@ -207,8 +207,10 @@ class SessionHandle:
             WouldDeadlock: the open run waits for this very task to read its events.
         """
         self._refuse_deadlock("wait_idle")
-        while self._actor.current is not None and not self._actor.ended.is_set():
-            await self._actor.current.done.wait()
+        while (run := self._actor.current) is not None and not self._actor.ended.is_set():
+            await run.done.wait()
+            if self._actor.current is run:  # its end could not be told, and the session goes with it
+                await self._actor.ended.wait()
 
     async def close(self) -> None:
         """Stop the open run and end the session. Closing twice is fine.

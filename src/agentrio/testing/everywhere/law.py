@@ -122,6 +122,7 @@ class _Book:
         match event:
             case MessageStarted(message_id=id):
                 self._expect(self.message is None, f"message {id} starts within {self.message}")
+                self._expect(self.round is not None, f"message {id} starts outside of a round")
                 self.message = id
             case MessageCompleted(message=message):
                 self._expect(self.message == message.id, f"{message.id} completes, but {self.message} is open")

@@ -264,8 +264,12 @@ class Stage:
         assert self.session is not None
         assert self._before is not None
         state = SessionState(self._before)
-        for event in self._heard:
-            state = reduce(state, event)
+        try:
+            for event in self._heard:
+                state = reduce(state, event)
+        except ValueError as error:
+            self.problems.append(f"the events can't be folded: {error}")
+            return
         if state.session != self.session.value:
             self.problems.append("the fold of the events is not the session's value")
 

@@ -118,7 +118,8 @@ class Connection:
     async def _answer(self, arrival: _Arrival) -> bool:
         exchange, received = arrival.exchange, arrival.received
         wire = WIRES.get(urlsplit(received.path).path)
-        reply = self._desk.reply_to(received) if wire else _no_such_path(received)
+        served = wire is not None or self._desk.next_is_raw()
+        reply = self._desk.reply_to(received) if served else _no_such_path(received)
         fault, pace = reply.fault, reply.pace
         if pace.before_headers:
             await trio.sleep(pace.before_headers)

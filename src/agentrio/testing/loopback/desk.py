@@ -10,7 +10,7 @@ import trio.testing
 
 from agentrio.testing.loopback.http1 import RawRequest
 from agentrio.testing.loopback.record import Exchange, Moment, safe_headers
-from agentrio.testing.loopback.script import Answer, ErrorReply, Received, Reply, Script
+from agentrio.testing.loopback.script import Answer, ErrorReply, RawReply, Received, Reply, Script
 
 __all__ = ["Desk", "ScriptLike"]
 
@@ -57,6 +57,11 @@ class Desk:
             return replies[taken % len(replies)]
         message = f"the script has {len(replies)} replies, and this is request {taken + 1}"
         return ErrorReply(500, message=message, headers={"x-should-retry": "false"})
+
+    def next_is_raw(self) -> bool:
+        """Whether the script's next reply is a body as it is: it needs no wire, so its path may be any."""
+        replies = self._script.replies if isinstance(self._script, Script) else ()
+        return bool(replies) and isinstance(replies[self._taken % len(replies)], RawReply)
 
     def changed(self) -> None:
         """Wake those who wait for the record. Called after each change that `wait` may look for."""

@@ -13,7 +13,16 @@ from typing import TypeVar
 import attrs
 import trio
 
-from agentrio.domain.events import Event, Resync, RunEnded, RunSuspended, TextDelta, ThinkingDelta, ToolInputDelta
+from agentrio.domain.events import (
+    Event,
+    Resync,
+    RunEnded,
+    RunStarted,
+    RunSuspended,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+)
 
 FULL = 512  # events; about 100 KB of deltas, several reads of the socket
 LOW = 256  # events; once full, the run goes on when this few are left
@@ -28,7 +37,8 @@ class Reader:
 
     def __init__(self, forget: Callable[[Reader], None]) -> None:
         self._forget = forget
-        self._task: trio.lowlevel.Task | None = None
+        self._task: trio.lowlevel.Task | None = None  # the one that waits, until it has been given its event
+        self._parked = False
         self._ended = False
         self.closed = False
 
@@ -67,20 +77,24 @@ class Reader:
         return self._next()
 
     async def _wait(self) -> None:
-        while not self._has_events():
-            if self._ended:
-                raise StopAsyncIteration
-            self._task = trio.lowlevel.current_task()
-            await trio.lowlevel.wait_task_rescheduled(self._leave)
+        self._task = trio.lowlevel.current_task()
+        try:
+            while not self._has_events():
+                if self._ended:
+                    raise StopAsyncIteration
+                self._parked = True
+                await trio.lowlevel.wait_task_rescheduled(self._leave)
+        finally:
+            self._task = None
 
     def _leave(self, raise_cancel: object) -> trio.lowlevel.Abort:
-        self._task = None
+        self._parked = False
         return trio.lowlevel.Abort.SUCCEEDED
 
     def _wake(self) -> None:
-        if self._task is not None:
-            task, self._task = self._task, None
-            trio.lowlevel.reschedule(task)
+        if self._parked and self._task is not None:
+            self._parked = False
+            trio.lowlevel.reschedule(self._task)
 
     def _has_events(self) -> bool:
         raise NotImplementedError
@@ -95,7 +109,8 @@ class Reader:
 class Lossless(Reader):
     """Every event, in order; the run waits before its next read while more than ``FULL`` are unread.
 
-    With a ``run``, the stream ends behind that run's ending.
+    With a ``run``, the stream begins with that run and ends behind its ending: what the session does before and after
+    is none of it.
     """
 
     def __init__(self, forget: Callable[[Reader], None], room: Callable[[], None], *, run: str | None = None) -> None:
@@ -103,15 +118,22 @@ class Lossless(Reader):
         self._events: deque[Event] = deque()
         self._room = room
         self._run = run
+        self._begun = run is None
         self._waited_for = False
         self.owner: trio.lowlevel.Task | None = None
 
     def put(self, events: Sequence[Event]) -> None:
+        if self._ended or not (self._begun or self._begins(events[0])):
+            return
         self._events.extend(events)
         last = events[-1]
         if type(last) is RunEnded or type(last) is RunSuspended:
-            self._ended = self._ended or last.origin.run == self._run
+            self._ended = last.origin.run == self._run
         self._wake()
+
+    def _begins(self, first: Event) -> bool:
+        self._begun = type(first) is RunStarted and first.origin.run == self._run
+        return self._begun
 
     @property
     def full(self) -> bool:
@@ -153,12 +175,14 @@ class _Pending:
 class Merging(Reader):
     """Structural events always, deltas melted into the pending one of their part, never slowing the run.
 
-    Over ``max_pending`` events, those of the session that has most are replaced by one ``Resync``.
+    Over ``max_pending`` events, those of the session that has most are replaced by one ``Resync``, and so on until there
+    is room. Where more sessions than that are told of, each may have one event more.
     """
 
     def __init__(self, forget: Callable[[Reader], None], *, max_pending: int = 1024) -> None:
         super().__init__(forget)
         self._max = max_pending
+        self._limit = max_pending
         self._pending: deque[_Pending] = deque()
         self._melting: dict[tuple[str, str, int], _Pending] = {}
 
@@ -168,8 +192,8 @@ class Merging(Reader):
                 self._melt(event)
             else:
                 self._add(event)
-        if len(self._pending) > self._max:
-            self._resync(events[-1])
+        if len(self._pending) > self._limit:
+            self._shrink()
         self._wake()
 
     def _add(self, event: Event) -> None:
@@ -191,17 +215,24 @@ class Merging(Reader):
         else:
             pending.pieces.append(event.text)
 
-    def _resync(self, latest: Event) -> None:
-        counts: dict[str, int] = {}
+    def _shrink(self) -> None:
+        """Replace whole sessions. A quarter is freed at a time, so that no event pays for a walk of its own."""
+        left = len(self._pending)
+        by_session: dict[str, list[Event]] = {}
         for item in self._pending:
-            counts[item.event.origin.session] = counts.get(item.event.origin.session, 0) + 1
-        session = max(counts, key=lambda name: counts[name])
-        ours = [item for item in self._pending if item.event.origin.session == session]
-        last = ours[-1].event
-        dropped = sum(item.event.dropped if isinstance(item.event, Resync) else 1 for item in ours)
+            by_session.setdefault(item.event.origin.session, []).append(item.event)
+        for session, events in sorted(by_session.items(), key=lambda entry: -len(entry[1])):
+            if left <= self._max * 3 // 4 or len(events) == 1:
+                break
+            self._resync(session, events)
+            left -= len(events) - 1
+        self._limit = max(self._max, left + left // 4)
+
+    def _resync(self, session: str, events: list[Event]) -> None:
+        dropped = sum(event.dropped if isinstance(event, Resync) else 1 for event in events)
         self._pending = deque(item for item in self._pending if item.event.origin.session != session)
         self._melting = {key: item for key, item in self._melting.items() if key[0] != session}
-        self._pending.append(_Pending(Resync(last.origin, last.seq, dropped)))
+        self._pending.append(_Pending(Resync(events[-1].origin, events[-1].seq, dropped)))
 
     def _has_events(self) -> bool:
         return bool(self._pending)
@@ -218,7 +249,11 @@ class Merging(Reader):
 
 
 class Dropping(Merging):
-    """Structural events always; a delta only while fewer than ``max_pending`` events wait. ``dropped`` counts."""
+    """Deltas only while fewer than ``max_pending`` events wait; ``dropped`` counts the others.
+
+    What is structural is kept at the cost of deltas that wait; only where it alone is over ``max_pending`` it is replaced
+    by a ``Resync``.
+    """
 
     def __init__(self, forget: Callable[[Reader], None], *, max_pending: int = 1024) -> None:
         super().__init__(forget, max_pending=max_pending)
@@ -229,3 +264,10 @@ class Dropping(Merging):
             self._pending.append(_Pending(event))
         else:
             self.dropped += 1
+
+    def _shrink(self) -> None:
+        before = len(self._pending)
+        self._pending = deque(item for item in self._pending if not isinstance(item.event, _DELTAS))
+        self.dropped += before - len(self._pending)
+        if len(self._pending) > self._max:
+            super()._shrink()

@@ -14,12 +14,15 @@ from agentrio import Agent, RunResult, ToolContext, open_runtime, read_tool
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.parts import Text, ToolCall, ToolResult
 from agentrio.domain.render import ModelRequest
-from agentrio.domain.usage import Usage
+from agentrio.domain.usage import NO_USAGE, Usage
 from agentrio.events import CallFinished, Event, MessageAdded, RunEnded
 from agentrio.providers.base import ModelClient, ModelResponse, ModelStream, PartDelta, ProviderError, Timeouts
 
 SPENT = Usage(input=10, output=5)
 """What each response of these tests costs."""
+
+LOST = Usage(input=7, output=1)
+"""What a response that breaks off costs."""
 
 
 class NoJitter(random.Random):
@@ -81,7 +84,7 @@ class Broken:
 
     parts: tuple[Any, ...]
     error: Exception
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
 
 
 Outcome: TypeAlias = "ModelResponse | Broken | Exception"
@@ -162,7 +165,7 @@ def refused(code: Any = "overloaded", retry: Any = "request", **more: Any) -> Pr
     return ProviderError("The server said no.", code=code, retry=retry, **more)
 
 
-def dropped(text: str = "Hal", usage: Usage = Usage(input=7, output=1)) -> Broken:
+def dropped(text: str = "Hal", usage: Usage = LOST) -> Broken:
     """A response that broke off after some text."""
     lost = ProviderError("The response broke off.", code="stream_dropped", retry="stream")
     return Broken((Text(text),), lost, usage)

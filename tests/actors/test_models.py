@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -47,7 +48,7 @@ async def _nothing() -> None:
 async def test_a_model_is_opened_once_and_closed_at_the_end(autojump_clock: trio.testing.MockClock) -> None:
     """Sessions of one model share its connections; two that open at once wait for the same opening."""
     log = Log()
-    model = Watched(Scripted(["Hi."] * 4), log, lambda: trio.sleep(1))
+    model = Watched(Scripted(["Hi."] * 4), log, functools.partial(trio.sleep, 1))
     async with open_runtime() as runtime:
         async with trio.open_nursery() as nursery:
             for _ in range(3):
@@ -61,7 +62,7 @@ async def test_a_model_is_opened_once_and_closed_at_the_end(autojump_clock: trio
 async def test_a_model_that_can_not_be_opened_says_so_where_it_was_asked_for(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """The error is the caller's to handle, everyone's who waited; the runtime works on, and the next try may succeed."""
+    """The error is for everyone who waited to handle; the runtime works on, and the next try may succeed."""
     log, failures = Log(), [OSError("no route"), OSError("no route")]
 
     async def fail() -> None:

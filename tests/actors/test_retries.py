@@ -31,9 +31,7 @@ def waits(model: Canned) -> list[float]:
 
 def retries(events: list[Event]) -> list[tuple[str, int, int, float]]:
     """Kind, attempt, most and delay of each retry told."""
-    return [
-        (event.kind, event.attempt, event.most, event.delay) for event in events if isinstance(event, Retrying)
-    ]
+    return [(event.kind, event.attempt, event.most, event.delay) for event in events if isinstance(event, Retrying)]
 
 
 def code_of(result: RunResult[Any]) -> Code | None:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 
 from agentrio import Agent, Limits, RunFailed, Scripted, Usage, open_runtime, read_tool, write_tool
 from agentrio.domain.parts import RawBlock, Text, Thinking, ToolResult
-from agentrio.events import MessageCompleted, MessageDiscarded, MessageStarted, RoundEnded, RunStarted, TextDelta, ToolInputDelta
+from agentrio.events import (
+    MessageCompleted,
+    MessageDiscarded,
+    MessageStarted,
+    RoundEnded,
+    RunStarted,
+    TextDelta,
+    ToolInputDelta,
+)
 from agentrio.providers.base import ModelResponse
 from agentrio.providers.scripted import Reply, call
 from tests.actors.kit import SPENT, Canned, Log, added, answer, asks, ending, names, results, said, wants, watch
@@ -146,7 +156,7 @@ async def test_three_failures_in_a_row_end_the_run(autojump_clock: trio.testing.
 
 async def test_a_success_starts_the_count_of_failures_anew(autojump_clock: trio.testing.MockClock) -> None:
     """Failures in a row, not failures in all."""
-    turns = [[call("broken")], [call("broken")], [call("forecast", city="Oslo")], [call("broken")], "Done."]
+    turns: list[Any] = [[call("broken")], [call("broken")], [call("forecast", city="Oslo")], [call("broken")], "Done."]
     _, result = await watch(Agent(model=Scripted(turns), tools=[broken, forecast]))
     assert (result.status, result.text) == ("succeeded", "Done.")
 
@@ -194,7 +204,9 @@ async def test_a_response_over_the_call_limit_starts_none_of_its_calls(autojump_
 
 async def test_an_empty_answer_after_tools_gives_the_latest_text(autojump_clock: trio.testing.MockClock) -> None:
     """Some models say all they have to say beside their last call, then stop with nothing."""
-    model = Canned([ModelResponse((Text("Here."), wants("forecast", '{"city":"O"}')), "tool_calls", "t", SPENT), answer("")])
+    model = Canned(
+        [ModelResponse((Text("Here."), wants("forecast", '{"city":"O"}')), "tool_calls", "t", SPENT), answer("")]
+    )
     events, result = await watch(Agent(model=model, tools=[forecast]))
     assert (result.status, result.text, result.rounds) == ("succeeded", "Here.", 2)
     assert names(events)[-3:] == ["MessageDiscarded", "RoundEnded", "RunEnded"]
@@ -301,7 +313,9 @@ async def test_calls_beside_a_refusal_never_run(autojump_clock: trio.testing.Moc
 
 async def test_usage_of_a_round_is_the_rounds_own(autojump_clock: trio.testing.MockClock) -> None:
     """Adding up a run's usage must not change what an earlier round was told to have cost."""
-    model = Scripted([Reply(calls=[call("forecast", city="O")], usage=Usage(input=3)), Reply("Done.", usage=Usage(output=4))])
+    model = Scripted(
+        [Reply(calls=[call("forecast", city="O")], usage=Usage(input=3)), Reply("Done.", usage=Usage(output=4))]
+    )
     events, result = await watch(Agent(model=model, tools=[forecast]))
     rounds = [event.usage for event in events if isinstance(event, RoundEnded)]
     assert rounds == [Usage(input=3), Usage(output=4)]
@@ -324,7 +338,6 @@ async def test_a_run_past_its_deadline_ends_as_an_error(autojump_clock: trio.tes
     async def stall() -> str:
         """Takes for ever."""
         await trio.sleep_forever()
-        return ""
 
     agent = Agent(model=Scripted([[call("stall")]]), tools=[stall], limits=Limits(deadline=5))
     start = trio.current_time()

@@ -270,7 +270,6 @@ async def test_a_tool_that_ends_soon_after_the_close_is_not_named(
         finally:
             with trio.CancelScope(shield=True):
                 await trio.sleep(0.5)
-        return ""
 
     agent = Agent(model=Scripted([[call("tidy")]]), tools=[read_named("tidy", tidy)])
     async with open_runtime() as runtime, runtime.open_session(agent) as session:

@@ -1,0 +1,148 @@
+"""What a tool raises: told to the model, kept from it, or let through."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+import trio
+
+from agentrio import Agent, Scripted, ToolContext, ToolError, open_runtime
+from agentrio.domain.parts import Image
+from agentrio.events import CallStarted
+from agentrio.providers.scripted import call
+from tests.actors.kit import read_named, results, said, watch
+
+PNG = Image("iVBORw0KGgo=", "image/png")
+
+
+async def _give(value: Any) -> Any:
+    return value
+
+
+async def test_only_a_tool_errors_own_words_reach_the_model(autojump_clock: trio.testing.MockClock) -> None:
+    """What another exception says was not written for a model, and may hold a secret."""
+
+    async def fail(ctx: ToolContext) -> str:
+        raise ValueError("postgres://admin:hunter2@db")
+
+    async def explain(ctx: ToolContext) -> str:
+        raise ToolError("Ask for a city in Norway.")
+
+    tools = [read_named("fail", fail), read_named("explain", explain)]
+    events, _ = await watch(Agent(model=Scripted([[call("fail"), call("explain")], "Done."]), tools=tools))
+    told = [item.error and item.error.message for item in results(events)]
+    assert told == ["The tool failed.", "Ask for a city in Norway."]
+
+
+class Odd(BaseException):
+    """What some libraries raise past ``except Exception``."""
+
+
+async def _odd(ctx: ToolContext) -> str:
+    raise Odd
+
+
+async def _foreign_cancel(ctx: ToolContext) -> str:
+    raise asyncio.CancelledError
+
+
+async def _kept_cancel(ctx: ToolContext) -> str:
+    kept: list[trio.Cancelled] = []
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        try:
+            await trio.sleep(1)
+        except trio.Cancelled as cancelled:
+            kept.append(cancelled)
+    raise kept[0]
+
+
+async def _kept_cancel_in_a_group(ctx: ToolContext) -> str:
+    try:
+        await _kept_cancel(ctx)
+    except trio.Cancelled as cancelled:
+        raise BaseExceptionGroup("odd", [cancelled, ValueError("x")]) from None
+    return ""
+
+
+async def _group(ctx: ToolContext) -> str:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_odd, ctx)
+        raise ValueError("x")
+
+
+@pytest.mark.parametrize("work", [_odd, _foreign_cancel, _kept_cancel, _kept_cancel_in_a_group, _group])
+async def test_whatever_a_tool_raises_is_its_own_failure(autojump_clock: trio.testing.MockClock, work: Any) -> None:
+    """A tool's library may raise odd things, its own cancel among them: none of it is the user's cancel, and neither
+    the run nor its neighbours die of it."""
+    tool = read_named("odd", work)
+    beside = read_named("beside", lambda ctx: _give("fine"))
+    agent = Agent(model=Scripted([[call("odd"), call("beside")], "Done."]), tools=[tool, beside])
+    events, result = await watch(agent)
+    assert [said(item) for item in results(events)] == ["tool_failed", "fine"]
+    assert result.status == "succeeded"
+
+
+async def test_a_tool_that_fails_while_it_is_stopped_harms_nobody(autojump_clock: trio.testing.MockClock) -> None:
+    """Its clean-up raised beside the cancel: that is one failed call, not the end of the runtime."""
+
+    async def fail_on_cancel() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise ValueError("the clean-up failed")
+
+    async def stall(ctx: ToolContext) -> str:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fail_on_cancel)
+            nursery.start_soon(trio.sleep_forever)
+        return ""
+
+    agent = Agent(model=Scripted([[call("stall")], "Done."]), tools=[read_named("stall", stall)])
+    async with open_runtime() as runtime, runtime.open_session(agent) as session:
+        async with session.run("Go.") as run:
+            async for event in run:
+                if isinstance(event, CallStarted):
+                    await trio.testing.wait_all_tasks_blocked()
+                    run.stop()
+        assert run.result.status == "cancelled"
+        assert (await session.ask("Again.")).text == "Done."
+
+
+async def test_a_tool_that_fails_while_the_runtime_closes_harms_nobody(autojump_clock: trio.testing.MockClock) -> None:
+    """An orphan whose clean-up fails at the very end must not turn a clean exit into a crash."""
+
+    async def stall(ctx: ToolContext) -> str:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(3)
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise ValueError("the clean-up failed")
+
+    agent = Agent(model=Scripted([[call("stall")]]), tools=[read_named("stall", stall)])
+    async with open_runtime() as runtime, runtime.open_session(agent) as session:
+        run = await session.start("Go.")
+        await trio.testing.wait_all_tasks_blocked()
+        run.stop()
+    assert run.result.status == "cancelled"
+
+
+async def test_a_tool_that_exits_ends_the_runtime_in_order(autojump_clock: trio.testing.MockClock) -> None:
+    """SystemExit means the process, not the call: the run gets its end, then the exit goes on its way."""
+
+    async def leave(ctx: ToolContext) -> str:
+        raise SystemExit(3)
+
+    agent = Agent(model=Scripted([[call("leave")], "Never."]), tools=[read_named("leave", leave)])
+    outcomes = []
+    with pytest.raises(SystemExit):
+        async with open_runtime() as runtime, runtime.open_session(agent) as session:
+            run = await session.start("Go.")
+            try:
+                await trio.sleep_forever()
+            finally:
+                outcomes.append(run)
+    assert outcomes[0].result.status == "cancelled"

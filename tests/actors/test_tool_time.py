@@ -1,0 +1,96 @@
+"""Tools that take too long, or do not listen when they are told so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+
+from agentrio import Agent, Limits, Scripted, ToolContext, open_runtime, read_tool, write_tool
+from agentrio.domain.parts import Image
+from agentrio.providers.scripted import call
+from tests.actors.kit import read_named, results, said, watch
+
+PNG = Image("iVBORw0KGgo=", "image/png")
+
+
+async def _give(value: Any) -> Any:
+    return value
+
+
+@pytest.mark.parametrize("where", ["the tool", "the limits"])
+async def test_a_tool_that_takes_too_long_is_stopped(autojump_clock: trio.testing.MockClock, where: str) -> None:
+    """The tool's own timeout beats the default; either way the run goes on with a timeout result."""
+
+    async def stall() -> str:
+        """Takes for ever."""
+        await trio.sleep_forever()
+
+    tool = read_tool(timeout=2.0)(stall) if where == "the tool" else read_tool(stall)
+    default = 9.0 if where == "the tool" else 2.0
+    agent = Agent(model=Scripted([[call("stall")], "Done."]), tools=[tool], limits=Limits(call_timeout=default))
+    start = trio.current_time()
+    events, result = await watch(agent)
+    assert [said(item) for item in results(events)] == ["timeout"]
+    assert trio.current_time() - start == pytest.approx(2)
+    assert result.status == "succeeded"
+
+
+async def test_a_write_that_took_too_long_may_have_taken_effect(autojump_clock: trio.testing.MockClock) -> None:
+    """The model must not believe that nothing happened."""
+
+    @write_tool(timeout=1.0)
+    async def save() -> str:
+        """Takes for ever."""
+        await trio.sleep_forever()
+
+    events, _ = await watch(Agent(model=Scripted([[call("save")], "Done."]), tools=[save]))
+    (result,) = results(events)
+    assert result.uncertain
+    assert result.error is not None
+    assert (result.error.category, "may have taken effect" in result.error.message) == ("timeout", True)
+
+
+async def test_a_tool_that_ignores_its_timeout_delays_nobody(autojump_clock: trio.testing.MockClock) -> None:
+    """Its slot is free for the call behind it, its late value is dropped, and the pool counts it meanwhile."""
+
+    async def deaf(ctx: ToolContext) -> str:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(50)
+        ctx.remember({"late": True})
+        await ctx.progress("late")
+        return "late"
+
+    quick = read_named("quick", lambda ctx: _give("quick"))
+    agent = Agent(
+        model=Scripted([[call("deaf"), call("quick")], "Done."]),
+        tools=[read_named("deaf", deaf), quick],
+        limits=Limits(max_parallel_calls=1, call_timeout=2.0),
+    )
+    async with open_runtime() as runtime, runtime.open_session(agent) as session:
+        start = trio.current_time()
+        async with session.run("Go.") as run:
+            events = [event async for event in run]
+        assert trio.current_time() - start == pytest.approx(2.003)
+        assert [said(item) for item in results(events)] == ["timeout", "quick"]
+        assert runtime.orphans == 1
+        await runtime.wait_quiet()
+        assert trio.current_time() - start == pytest.approx(50)
+        assert runtime.orphans == 0
+        assert session.value.memory == {}
+
+
+async def test_what_a_tool_returns_within_its_grace_counts(autojump_clock: trio.testing.MockClock) -> None:
+    """A tool that winds up quickly gives a real result, though its time was over."""
+
+    async def polite(ctx: ToolContext) -> str:
+        try:
+            await trio.sleep_forever()
+        except trio.Cancelled:
+            return "what I have"
+
+    tool = read_named("polite", polite)
+    agent = Agent(model=Scripted([[call("polite")], "Done."]), tools=[tool], limits=Limits(call_timeout=1.0))
+    events, _ = await watch(agent)
+    assert [said(item) for item in results(events)] == ["what I have"]

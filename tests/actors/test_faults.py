@@ -175,3 +175,20 @@ async def test_a_journal_that_hangs_leaves_the_session_unsettled(
         with pytest.raises(SessionClosed):
             await session.start("Again.")
         await session.wait_idle()
+
+
+async def test_a_command_that_fails_ends_the_run_it_was_meant_for(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message that was accepted and is lost is a fault, not a detail."""
+    journal = _FailingJournal(1000)
+    monkeypatch.setattr("agentrio.actors.runtime.NullJournal", lambda: journal)
+    agent = Agent(model=Scripted([[call("stall")]]), tools=[read_named("stall", _stall)])
+    async with open_runtime() as runtime, runtime.open_session(agent) as session:
+        run = await session.start("Go.")
+        await trio.testing.wait_all_tasks_blocked()
+        journal.good = 0
+        session.steer("S")
+        await run.wait()
+        assert run.result.failure is not None
+        assert run.result.failure.code == "crashed"

@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from agentrio import Agent, Scripted, SessionClosed, open_runtime
+from agentrio.actors.models import Models
 from agentrio.providers.base import ModelClient
 from tests.actors.kit import Log
 
@@ -137,3 +138,13 @@ async def test_runs_end_before_their_model_is_closed(autojump_clock: trio.testin
                         scope.cancel()
     assert run.result.status == "cancelled"
     assert log.lines[-1] == "closed"
+
+
+async def test_models_that_are_let_go_are_not_opened_again(autojump_clock: trio.testing.MockClock) -> None:
+    """Where the runtime broke, who comes late is told that it has ended."""
+    models = Models()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(models.run)
+        models.close()
+    with pytest.raises(SessionClosed, match="has ended"):
+        await models.client(Scripted([]))

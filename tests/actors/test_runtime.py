@@ -265,6 +265,22 @@ async def test_a_cancel_from_outside_ends_runs_before_it_goes_on(autojump_clock:
     assert session.value.messages[-1].role == "tool"
 
 
+async def test_a_run_ends_by_a_cancel_that_its_user_has_not_noticed_yet(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The body may still be busy in a shield of its own; nobody has closed anything."""
+    with trio.CancelScope() as scope:
+        async with open_runtime() as runtime:
+            session = await runtime.start_session(agent_of([call("stall")], tools=[read_named("stall", _stall)]))
+            run = await session.start("Go.")
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+            with trio.CancelScope(shield=True):
+                await trio.sleep(1)
+                assert run.result.status == "cancelled"
+                assert run.result.reason == "the task that hosts the session was cancelled"
+
+
 async def test_a_cancel_while_a_session_is_opened_leaves_none_behind(autojump_clock: trio.testing.MockClock) -> None:
     """Nobody has a handle to close it with."""
     async with open_runtime() as runtime:

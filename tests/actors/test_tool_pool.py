@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import logging
 import threading
 from typing import Any
@@ -11,7 +12,7 @@ import trio
 
 from agentrio import Agent, Limits, Scripted, ToolContext, open_runtime, read_tool
 from agentrio.actors import tool_pool
-from agentrio.actors.tool_pool import Work
+from agentrio.actors.tool_pool import ToolPool, Work
 from agentrio.events import CallProgress, CallStarted
 from agentrio.providers.scripted import call
 from tests.actors.kit import Log, read_named, results, said, watch
@@ -296,9 +297,29 @@ async def test_a_call_that_was_stopped_before_it_began_never_runs(autojump_clock
     assert len(log.lines) <= 1  # where the scheduler began it first, it ran to its end
 
 
+async def test_no_call_begins_once_a_tool_has_ended_the_program(autojump_clock: trio.testing.MockClock) -> None:
+    """Runs of other sessions are on their way out, and must not do more on it."""
+    log, left, closing = Log(), list[BaseException](), trio.Event()
+    pool = ToolPool(1, left.append)
+
+    def work(name: str, invoke: Any) -> Work:
+        return Work(name, "s", False, invoke, lambda work: log(work.name), contextvars.copy_context())
+
+    async def leave() -> None:
+        raise SystemExit(3)
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(pool.run, closing)
+        pool.start(work("leave", leave))
+        await trio.testing.wait_all_tasks_blocked()
+        pool.start(work("late", leave))
+        await pool.wait_quiet()
+        closing.set()
+    assert [type(error) for error in left] == [SystemExit]
+    assert log.lines == []
+
+
 def test_the_stack_of_a_call_without_a_task_is_said_to_be_none() -> None:
     """The warning comes from a shutdown, which must not fail over it."""
-    import contextvars
-
     work = Work("look", "s", False, lambda: None, lambda work: None, contextvars.copy_context())
     assert tool_pool._stack(work) == "(not started)"

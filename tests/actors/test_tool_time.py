@@ -94,3 +94,19 @@ async def test_what_a_tool_returns_within_its_grace_counts(autojump_clock: trio.
     agent = Agent(model=Scripted([[call("polite")], "Done."]), tools=[tool], limits=Limits(call_timeout=1.0))
     events, _ = await watch(agent)
     assert [said(item) for item in results(events)] == ["what I have"]
+
+
+async def test_each_call_has_a_time_of_its_own(autojump_clock: trio.testing.MockClock) -> None:
+    """One that is over does not take its neighbours with it."""
+
+    async def stall(ctx: ToolContext) -> str:
+        await trio.sleep_forever()
+
+    async def slow(ctx: ToolContext) -> str:
+        await trio.sleep(5)
+        return "slow"
+
+    hasty = read_tool(name="hasty", description="Stalls.", timeout=1.0)(stall)
+    agent = Agent(model=Scripted([[call("hasty"), call("slow")], "Done."]), tools=[hasty, read_named("slow", slow)])
+    events, _ = await watch(agent)
+    assert [said(item) for item in results(events)] == ["timeout", "slow"]

@@ -141,8 +141,7 @@ class Runtime:
         try:
             await actor.run()
         finally:
-            if self._actors.get(actor.value.id) is actor:
-                del self._actors[actor.value.id]
+            del self._actors[actor.value.id]
 
     def _agent(self, agent: Agent[Any] | str) -> Agent[Any]:
         if isinstance(agent, Agent):

@@ -38,6 +38,7 @@ from ._http import (
 from ._reading import BodyReader
 from ._sending import Poster, without_telemetry
 from .base import ModelStream, ProviderError, Timeouts
+from .wire.json import encode
 
 if TYPE_CHECKING:
     import openai
@@ -137,6 +138,20 @@ def check_model(owner: str, model: str, max_tokens: int | None) -> None:
         raise DeclarationError(f"{owner}.model is {model!r}; it must be a model's name.")
     if max_tokens is not None and (isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1):
         raise DeclarationError(f"{owner}.max_tokens is {max_tokens!r}; it must be a whole number above 0, or None.")
+
+
+def check_extra(owner: str, extra: Mapping[str, Any], ours: frozenset[str]) -> None:
+    """Refuse fields of the body that the request has itself, and what is no JSON.
+
+    Raises:
+        DeclarationError: naming what is wrong.
+    """
+    if both := ours & extra.keys():
+        raise DeclarationError(f"{owner}.extra must not have {', '.join(sorted(both))}; the request has them.")
+    try:
+        encode(extra)
+    except (TypeError, ValueError) as wrong:
+        raise DeclarationError(f"{owner}.extra can't be sent as JSON: {wrong}") from None
 
 
 def is_header(text: object) -> bool:

@@ -11,36 +11,27 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import attrs
 import httpx2
 
-from agentrio.domain.errors import DeclarationError
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest
 
 from ._http import WallClock, wall_clock
-from ._openai import OPENAI, Account, Assemblers, Connection, Server, check_account, check_model, open_connection
+from ._openai import Account, Assemblers, Connection, check_account, check_extra, check_model, open_connection
+from ._servers import account_at, as_preset, is_azure_v1, preset_name, server_of
 from .base import ModelClient, ModelStream, Timeouts
-from .presets import Preset, preset
+from .presets import Preset
 from .wire.chat_assembler import ChatAssembler, ChatBodyAssembler
 from .wire.chat_request import ChatOptions, encode_request
-from .wire.json import encode
 
 if TYPE_CHECKING:
     from ._openai import OpenAIClient
 
 PATH = "chat/completions"
 OURS = frozenset({"model", "messages", "tools", "stream", "stream_options"})  # fields of the body that are not extra
-
-
-def _as_preset(value: Preset | str | None) -> Preset | None:
-    return preset(value) if isinstance(value, str) else value
-
-
-def _name(value: Preset | None) -> str:
-    return repr(value and value.name)
 
 
 @attrs.frozen(eq=False)
@@ -59,7 +50,7 @@ class OpenAIChat:
     """
 
     model: str
-    preset: Preset | None = attrs.field(default=None, kw_only=True, converter=_as_preset, repr=_name)
+    preset: Preset | None = attrs.field(default=None, kw_only=True, converter=as_preset, repr=preset_name)
     api_key: str | None = attrs.field(default=None, kw_only=True, repr=False)
     base_url: str | None = attrs.field(default=None, kw_only=True)
     client: OpenAIClient | None = attrs.field(default=None, kw_only=True, repr=False)
@@ -72,21 +63,12 @@ class OpenAIChat:
     def __attrs_post_init__(self) -> None:
         check_model("OpenAIChat", self.model, self.max_tokens)
         check_account(_account(self))
-        _check_extra(self.extra)
+        check_extra("OpenAIChat", self.extra, OURS)
 
     @property
     def server(self) -> Preset:
         """The preset that counts: the given one, or what follows from the client and the base URL."""
-        if self.preset is not None:
-            return self.preset
-        if "AsyncAzureOpenAI" in {cls.__name__ for cls in type(self.client).__mro__}:
-            return preset("azure")
-        url = self.base_url
-        if self.client is not None and not isinstance(self.client, httpx2.AsyncClient):
-            url = str(self.client.base_url)
-        if url is None or urlsplit(url).hostname == urlsplit(OPENAI.base_url or "").hostname:
-            return preset("openai")
-        return preset("compatible")
+        return server_of(self.preset, self.base_url, self.client)
 
     @property
     def tag(self) -> ModelTag:
@@ -105,58 +87,33 @@ class OpenAIChat:
             yield _Client(self, connection)
 
 
-def _check_extra(extra: Mapping[str, Any]) -> None:
-    ours = OURS & extra.keys()
-    if ours:
-        raise DeclarationError(f"OpenAIChat.extra must not have {', '.join(sorted(ours))}; the request has them.")
-    try:
-        encode(extra)
-    except (TypeError, ValueError) as wrong:
-        raise DeclarationError(f"OpenAIChat.extra can't be sent as JSON: {wrong}") from None
-
-
 def _account(model: OpenAIChat) -> Account:
-    found = model.server
-    server = Server(
-        name=found.name,
-        base_url=found.base_url,
-        key_env=(found.key,) if found.key else (),
-        url_env=(found.base_url_variable,) if found.base_url_variable else (),
-        key_header=found.key_header,
-        key_needed=bool(found.key),
-        query=_query(model),
-    )
-    return Account(
-        owner="OpenAIChat",
-        server=server,
-        api_key=model.api_key,
-        base_url=model.base_url,
-        client=model.client,
-        headers=model.headers,
-        clock=model.wall_clock,
+    return account_at(
+        model.server,
+        "OpenAIChat",
+        model.api_key,
+        model.base_url,
+        model.client,
+        model.headers,
+        model.wall_clock,
+        _query(model),
     )
 
 
 def _query(model: OpenAIChat) -> dict[str, str]:
     """Azure's version of the API; its ``/openai/v1`` has none any more."""
     found = model.server
-    if not found.deployments or _is_v1(model):
+    if not found.deployments or is_azure_v1(found, model.base_url):
         return {}
     version = model.api_version or os.environ.get(found.api_version_variable) or found.api_version
     return {"api-version": version}
-
-
-def _is_v1(model: OpenAIChat) -> bool:
-    found = model.server
-    url = model.base_url or os.environ.get(found.base_url_variable) or ""
-    return urlsplit(url).path.rstrip("/").endswith("/openai/v1")
 
 
 def _paths(model: OpenAIChat, account: Account) -> tuple[str, str]:
     """Behind the base URL, and behind that of a client of the SDK. On Azure a deployment is part of the path:
     https://learn.microsoft.com/azure/ai-foundry/openai/reference.
     """
-    if not model.server.deployments or _is_v1(model):
+    if not model.server.deployments or is_azure_v1(model.server, model.base_url):
         return PATH, PATH
     path = f"deployments/{quote(model.model, safe='')}/{PATH}"
     client = account.client

@@ -92,18 +92,14 @@ def _anthropic(model: str) -> Model:
     return Anthropic(model)
 
 
-def _not_yet(provider: str) -> Callable[[str], Model]:
-    def refuse(model: str) -> Model:
-        raise DeclarationError(
-            f"The provider {provider!r} is not built yet, so the model {provider}:{model} can't be used; use "
-            "anthropic:..., or give a model object of your own."
-        )
+def _responses(model: str) -> Model:
+    from .openai_responses import OpenAIResponses
 
-    return refuse
+    return OpenAIResponses(model, preset="openai")
 
 
 _PROVIDERS: dict[str, Callable[[str], Model]] = {
     "anthropic": _anthropic,
-    "openai": _not_yet("openai"),
+    "openai": _responses,
     "openai-chat": _chat,
 }

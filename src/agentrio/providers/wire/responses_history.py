@@ -1,0 +1,228 @@
+"""The conversation as ``input`` items of the Responses wire, encoded once:
+https://platform.openai.com/docs/api-reference/responses/create.
+
+What the same model wrote goes back as it came: reasoning items to the byte, encrypted content included, other items of
+the server's own too, texts and calls in their items with id and phase. Of another model, readable reasoning is labelled
+text. We keep no conversation at the server (``store: false``), so everything is sent each time.
+
+Two rules of the server are held here. A reasoning item is refused without the item that came of it, so it is sent only
+before one that the server made too: not at the end of what a stop left behind, and not before a text that was
+rewritten. And one that the server did not encrypt is looked for in its store, where it is not, so such a one goes only
+if it carries its text itself (open models' servers).
+
+The wire has no mark for a failed call; its output says so in words.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import attrs
+import msgspec
+
+from agentrio.domain.handoff import NO_FILE, ForeignThinking, for_model
+from agentrio.domain.messages import Message, ModelTag, memoised
+from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
+
+from .call_ids import CallIds
+from .json import encode, encode_text
+from .responses_items import CALLS, TEXT_KEYS
+
+TOOL_ERROR = "[tool error] "
+OUTPUTS = {"custom_tool_call": "custom_tool_call_output"}  # by the type of the call
+PAGE = "input_text"
+
+
+@attrs.frozen
+class Target:
+    """Whom the items are for: the model, and what it takes."""
+
+    tag: ModelTag
+    images: bool = True
+    files: bool = True
+    thinking: ForeignThinking = "label"
+
+
+class Items:
+    """Encoded items of a history that grows. A history that does not continue the last one starts over."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._restart()
+
+    def _restart(self) -> None:
+        self._seen: tuple[Message, ...] = ()
+        self._ids = CallIds(self._target.tag)
+        self._outputs: dict[str, str] = {}  # by our id of a call, where the type is not the usual one
+        self._pieces: list[bytes] = []
+
+    def feed(self, messages: tuple[Message, ...]) -> None:
+        """The whole history so far, normalised."""
+        done = len(self._seen)
+        if messages[:done] != self._seen:  # the same objects compare at C speed
+            self._restart()
+            done = 0
+        for message in messages[done:]:
+            if fragment := self._fragment(message):
+                self._pieces.append(fragment)
+        self._seen = messages
+
+    def encoded(self) -> bytes:
+        """All items, joined."""
+        return b",".join(self._pieces)
+
+    def _fragment(self, message: Message) -> bytes:
+        """A message's items, kept with it. The wire's ids are part of the key: they depend on what came before."""
+        target = self._target
+        told = for_model(message, target.tag, images=target.images, files=target.files, thinking=target.thinking)
+        used = tuple(self._names(told))
+        return memoised(told, ("responses", target, used), lambda it: b",".join(_items(it, target.tag, dict(used))))
+
+    def _names(self, message: Message) -> Iterator[tuple[str, tuple[str, str]]]:
+        """Each call's id on the wire and the type of its output, by our id."""
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                if message.model == self._target.tag and (output := OUTPUTS.get(_call_type(part))):
+                    self._outputs[part.id] = output
+                yield part.id, (self._ids.of_call(part, message.model), "")
+            elif isinstance(part, ToolResult):
+                output = self._outputs.get(part.call_id, "function_call_output")
+                yield part.call_id, (self._ids.of_result(part), output)
+
+
+Names = dict[str, tuple[str, str]]
+
+
+def _call_type(call: ToolCall) -> str:
+    return "function_call" if call.raw is None else str(msgspec.json.decode(call.raw).get("type"))
+
+
+def _items(message: Message, tag: ModelTag, names: Names) -> Iterable[bytes]:
+    match message.role:
+        case "user":
+            content = _content(message.parts)
+            return [encode({"role": "user", "content": content})] if content else []
+        case "tool":
+            return [
+                encode(_output(part, *names[part.call_id])) for part in message.parts if isinstance(part, ToolResult)
+            ]
+    return _answer(message.parts, message.model == tag, names)
+
+
+def _answer(parts: Iterable[Part], own: bool, names: Names) -> list[bytes]:
+    """The items of an answer. Reasoning waits for what came of it."""
+    out: list[bytes] = []
+    waiting: list[bytes] = []
+    texts: list[Text] = []
+    for part in (*parts, None):
+        if isinstance(part, Text) and (not texts or _is_of(texts[0], part)):
+            texts.append(part)
+            continue
+        if texts:
+            _put(out, waiting, _message(texts), texts[0].raw is not None)
+            texts = []
+        match part:
+            case Text():
+                texts = [part]
+            case Thinking(raw=str(raw)) if own and _can_return(raw):
+                waiting.append(raw.encode("utf-8", "replace"))
+            case RawBlock(json=json) if own:
+                _put(out, waiting, json.encode("utf-8", "replace"), True)
+            case ToolCall():
+                _put(out, waiting, _call(part, names[part.id][0]), part.raw is not None)
+    return out
+
+
+def _put(out: list[bytes], waiting: list[bytes], item: bytes, by_server: bool) -> None:
+    """An item, and before it the reasoning that it came of."""
+    if by_server:
+        out += waiting
+    waiting.clear()
+    if item:
+        out.append(item)
+
+
+def _can_return(raw: str) -> bool:
+    item = msgspec.json.decode(raw)
+    return bool(item.get("encrypted_content") or item.get("content"))
+
+
+def _is_of(first: Text, other: Text) -> bool:
+    """Whether two texts are content of one message."""
+    if first.raw is None or other.raw is None:
+        return first.raw is other.raw
+    return _head(first.raw) == _head(other.raw)
+
+
+def _head(raw: str) -> dict[str, Any]:
+    return {key: value for key, value in msgspec.json.decode(raw).items() if key != "content"}
+
+
+def _message(texts: list[Text]) -> bytes:
+    """One message: in its item, or as plain text where no server made it."""
+    raws = [text.raw for text in texts if text.raw is not None]
+    if not raws:
+        text = "".join(text.text for text in texts)
+        return encode({"role": "assistant", "content": text}) if text.strip() else b""
+    content = [msgspec.json.decode(raw)["content"][0] for raw in raws]
+    told = [piece | {TEXT_KEYS[piece["type"]]: text.text} for piece, text in zip(content, texts, strict=True)]
+    return encode(msgspec.json.decode(raws[0]) | {"content": told})
+
+
+def _call(call: ToolCall, id: str) -> bytes:
+    item = {"type": "function_call"} if call.raw is None else msgspec.json.decode(call.raw)
+    key = CALLS.get(item["type"], "arguments")
+    text = call.arguments["input"] if key == "input" and call.arguments else _arguments(call)
+    return encode(item | {"call_id": id, "name": call.name, key: text})
+
+
+def _arguments(call: ToolCall) -> str:
+    """As they were written, where that is JSON: servers parse them. What was no object is none to the model either."""
+    if call.arguments is None:
+        return "{}"
+    try:
+        msgspec.json.decode(call.arguments_json)
+    except msgspec.MsgspecError:
+        return encode_text(call.arguments)
+    return call.arguments_json
+
+
+def _output(result: ToolResult, id: str, kind: str) -> dict[str, Any]:
+    output: str | list[dict[str, Any]]
+    if result.status == "succeeded":
+        output = _content(result.parts)
+    else:
+        error = result.error
+        category, message = ("tool_failed", "") if error is None else (error.category, error.message)
+        output = TOOL_ERROR + encode_text({"error": category, "message": message})
+    return {"type": kind, "call_id": id, "output": output}
+
+
+def _content(parts: Iterable[Part]) -> str | list[dict[str, Any]]:
+    """A text where there is nothing else: some servers take no list. Texts of nothing but space say nothing."""
+    told = [_told(part) for part in parts if isinstance(part, (Text, Image, File))]
+    if all(block["type"] == PAGE for block in told):
+        return "\n\n".join(block["text"] for block in told if block["text"].strip())
+    return [block for block in told if block["type"] != PAGE or block["text"].strip()]
+
+
+def _told(part: Text | Image | File) -> dict[str, Any]:
+    match part:
+        case Text(text=text):
+            return {"type": PAGE, "text": text}
+        case Image(data=data, media_type=media_type):
+            return {"type": "input_image", "image_url": f"data:{media_type};base64,{data}", "detail": "auto"}
+    return _file(part)
+
+
+def _file(file: File) -> dict[str, Any]:
+    """Text as it is, everywhere; other files as they are, under a name that the server asks for."""
+    if file.media_type.startswith("text/"):
+        text = base64.b64decode(file.data).decode("utf-8", "replace")
+        return {"type": PAGE, "text": f"[File: {file.name or 'unnamed'}]\n{text}"}
+    if not file.data:
+        return {"type": PAGE, "text": NO_FILE}
+    name = file.name or f"file.{file.media_type.rpartition('/')[2]}"
+    return {"type": "input_file", "filename": name, "file_data": f"data:{file.media_type};base64,{file.data}"}

@@ -117,6 +117,8 @@ async def read_failure(response: httpx2.Response, reader: BodyReader, clock: Wal
 
 async def close_response(response: httpx2.Response, reader: BodyReader) -> None:
     """Close the response, also when cancelled. A server whose response was not read to its end sees it at once."""
+    if reader.ended and response.is_closed:
+        return
     with trio.move_on_after(CLOSE_GRACE, shield=True):
         try:
             await reader.aclose()
@@ -188,6 +190,8 @@ class ResponseStream:
 
     async def _rest(self) -> bytes | None:
         """Behind the stop reason nothing can go wrong any more: the response is whole."""
+        if self._reader.ended:
+            return None
         with trio.move_on_after(LINGER):
             try:
                 return await self._reader.read()

@@ -66,6 +66,11 @@ class BodyReader:
         self._paused: Coroutine[Any, Any, bytes] | None = None
         self._ended = False
 
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing more to read: the body was read to its end, or broke."""
+        return self._ended
+
     async def read(self) -> bytes | None:
         """What the next read of the socket brings, or None at the end.
 
@@ -112,10 +117,11 @@ class BodyReader:
         Done by a read that is cancelled: that unwinds every layer of httpx2's and httpcore2's generators. Closing the
         outermost one would leave the others to the garbage collector.
         """
-        with trio.CancelScope() as scope:
-            scope.cancel()
-            while not self._ended:
-                await self._next()
+        if not self._ended:
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                while not self._ended:
+                    await self._next()
         await self._chunks.aclose()
         await self._response.aclose()
 

@@ -6,6 +6,7 @@ and delays nobody.
 
 from __future__ import annotations
 
+import functools
 import traceback
 from collections.abc import Awaitable, Callable
 from contextvars import Context
@@ -14,7 +15,7 @@ from typing import Any, Literal, TypeAlias, cast
 import attrs
 import trio
 
-from .supervise import EXITS, cancel_is_pending, log
+from .supervise import EXITS, cancel_is_pending, log, shielded
 
 MOST_ORPHANED_THREADS = 32  # the thread limiter grows by one for each, up to here
 PATIENCE = 1.0  # seconds; a closing runtime names the tools it waits for after this
@@ -37,6 +38,8 @@ class Work:
     context: Context
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     why: Why | None = None
+    grace: float = 0.0
+    """Seconds that a cancelled thread may still take for its result to count; an async tool sees to that itself."""
 
     ended: Literal["returned", "raised", "cancelled"] | None = None
     value: Any = None
@@ -44,6 +47,8 @@ class Work:
     abandoned: bool = False
     task: trio.lowlevel.Task | None = None
     in_thread: bool = False
+    late: Callable[[], Any] | None = None
+    left: trio.Event = attrs.field(factory=trio.Event)
 
     def cancel(self, why: Why) -> None:
         """Stop the call; the first reason stays."""
@@ -93,6 +98,7 @@ class ToolPool:
         if work.ended is not None or work.abandoned:
             return
         work.abandoned = True
+        work.left.set()
         key = (work.session, work.name)
         if key not in self._warned:
             self._warned.add(key)
@@ -151,8 +157,16 @@ class ToolPool:
         slot = cast("trio.CapacityLimiter", _ThreadSlot(self._threads, work, self._thread_back))
         try:
             return await trio.to_thread.run_sync(
-                work.invoke, abandon_on_cancel=True, limiter=slot, thread_name=f"tool {work.name}"
+                functools.partial(_noted, work), abandon_on_cancel=True, limiter=slot, thread_name=f"tool {work.name}"
             )
+        except trio.Cancelled:
+            if not (work.in_thread and work.grace):
+                raise
+            with shielded(work.grace):
+                await work.left.wait()
+            if work.late is None or work.abandoned:
+                raise
+            return work.late()
         finally:
             if work.in_thread:
                 self._orphan_thread(work)
@@ -198,6 +212,7 @@ class _ThreadSlot:
     def release_on_behalf_of(self, borrower: object) -> None:
         self.limiter.release_on_behalf_of(borrower)
         self.work.in_thread = False
+        self.work.left.set()
         self.back(self.work)
 
 
@@ -214,6 +229,21 @@ def _wrapped(error: BaseException) -> RuntimeError:
     made = RuntimeError(f"the tool raised {type(error).__name__}, which is neither an error nor a cancel of its run")
     made.__cause__ = error
     return made
+
+
+def _noted(work: Work) -> Any:
+    """In the thread: do the work, and keep its outcome where it is found though nobody waits for the thread."""
+    try:
+        value = work.invoke()
+    except BaseException as error:
+        work.late = functools.partial(_raise, error)
+        raise
+    work.late = lambda: value
+    return value
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
 
 
 def _stack(work: Work) -> str:

@@ -17,8 +17,8 @@ RUNAWAY = 200_000  # steps of all tasks; far more than any scenario takes, soon 
 class Stepper(trio.abc.Instrument):
     """Counts the steps of the adopted tasks and their descendants; ``act`` is called just before step ``at``.
 
-    ``watch`` is called after every step of any task. ``total`` counts those. ``faults`` are exceptions of the two, which
-    Trio would only log. ``runaway`` is called once, when tasks take steps without end.
+    ``watch`` is called after every step of any task. ``total`` counts those. ``faults`` are exceptions of the two,
+    which Trio would only log. ``runaway`` is called once, when tasks take steps without end.
     """
 
     at: int | None

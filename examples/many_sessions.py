@@ -1,27 +1,26 @@
 """A hundred conversations at once, watched by one subscription."""
 
 from collections import Counter
+from collections.abc import AsyncIterator
 
 import trio
 
 from agentrio import Agent, Runtime, Scripted, open_runtime
-from agentrio.events import RunEnded
+from agentrio.events import Event, RunEnded
 
 SESSIONS = 100
 
-# restart=True: each opening of the model begins its script anew. Here one client serves all, so the script is long.
+# Sessions of one runtime share the model's client, and so the script: it needs a reply for each.
 agent = Agent(name="greeter", model=Scripted(["Good morning, and welcome."] * SESSIONS))
 
 
-async def watch(runtime: Runtime, *, task_status: trio.TaskStatus[None]) -> None:
+async def watch(events: AsyncIterator[Event]) -> None:
     endings: Counter[str] = Counter()
-    async with runtime.subscribe(on_lag="merge") as events:
-        task_status.started()
-        async for event in events:
-            if isinstance(event, RunEnded):
-                endings[event.result.status] += 1
-                if endings.total() == SESSIONS:
-                    break
+    async for event in events:
+        if isinstance(event, RunEnded):
+            endings[event.result.status] += 1
+            if endings.total() == SESSIONS:
+                break
     print(f"the subscription saw {dict(endings)}")
 
 
@@ -31,8 +30,8 @@ async def converse(runtime: Runtime, number: int) -> None:
 
 
 async def main() -> None:
-    async with open_runtime() as runtime, trio.open_nursery() as nursery:
-        await nursery.start(watch, runtime)
+    async with open_runtime() as runtime, runtime.subscribe(on_lag="merge") as events, trio.open_nursery() as nursery:
+        nursery.start_soon(watch, events)
         for number in range(SESSIONS):
             nursery.start_soon(converse, runtime, number)
 

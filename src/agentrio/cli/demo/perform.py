@@ -144,7 +144,7 @@ class Interrupts:
         self.stage: Stage | None = None
         self.left = False
 
-    async def watch(
+    async def run(
         self, play: trio.CancelScope, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Until cancelled, or the second Ctrl-C has cancelled the play."""
@@ -165,7 +165,7 @@ async def perform(view: View, tempo: Tempo) -> int:
     try:
         with view:
             async with trio.open_nursery() as nursery:
-                await nursery.start(interrupts.watch, nursery.cancel_scope)
+                await nursery.start(interrupts.run, nursery.cancel_scope)
                 await _play(view, tempo, interrupts)
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:

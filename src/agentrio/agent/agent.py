@@ -84,7 +84,7 @@ class Agent(Generic[Out]):
         _refuse_later(name, later, output_type)
         _check_name(name)
         checked = _check_tools(name, tools)
-        self.__attrs_init__(
+        self.__attrs_init__(  # pyright: ignore[reportAttributeAccessIssue]  # attrs makes it for init=False
             model=_resolve_model(name, model),
             name=name,
             prompt=check_layers(name, (prompt,) if isinstance(prompt, str) else _check_list(name, "prompt", prompt)),

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from agentrio import Agent, Limits, Scripted, ToolContext, Usage, open_runtime, write_tool
-from agentrio.domain.parts import Part, RawBlock, Text, Thinking, ToolCall
+from agentrio.domain.parts import Image, Part, RawBlock, Text, Thinking, ToolCall
 from agentrio.events import CallStarted, Event, MessageStarted, ToolInputDelta
 from agentrio.providers.base import ModelResponse
 from agentrio.providers.scripted import call
@@ -36,6 +36,7 @@ async def stopped_in(model: Any, tools: Any = (), limits: Limits | None = None, 
         ((Thinking("", signature="sig"), Text("")), (Thinking("", signature="sig"),)),
         ((RawBlock("search", "{}"), Text("Hal")), (RawBlock("search", "{}"), Text("Hal"))),
         ((Text("Hal"), ToolCall("", "", "look", '{"pa', None)), (Text("Hal"),)),
+        ((Image("aGk=", "image/png"), Text("Hal")), (Text("Hal"),)),
         ((RawBlock("search", "{}"),), None),
         ((Text(""),), None),
         ((ToolCall("", "", "look", '{"pa', None),), None),

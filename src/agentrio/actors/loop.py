@@ -111,13 +111,12 @@ class Loop:
                 await self.calls.skip(calls, why)
             case CloseRound():
                 await self._bench.emitter.emit(round_ended(self._bench))
-            case _:
+            case _:  # pragma: no cover - a write of a process that is gone: reconciling it comes with durable runs
                 raise NotImplementedError(f"a run of this process can't perform {step}")
 
     def _finish_after_round(self) -> Finish:
         run = self._bench.run
-        if run.stop_reason is None:
-            run.stop_reason = run.stop_after_round
+        run.stop_reason = run.stop_reason or run.stop_after_round
         return Finish("cancelled", None, self._bench.state.text)
 
     async def _end(self, finish: Finish | None) -> None:

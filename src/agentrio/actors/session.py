@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 import attrs
 import trio
@@ -284,6 +284,8 @@ class SessionActor:
                     self.loop.calls.interrupt()
             case _Unqueue(message_id=message_id):
                 await self.emitter.emit_when_due(lambda: self._unqueued(message_id))
+            case _:
+                assert_never(mail)
 
     def _unqueued(self, message_id: str) -> list[MessageUnqueued]:
         waiting = any(item.message.id == message_id for item in self.value.queue)

@@ -2,28 +2,49 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from agentrio.testing import WAYS, cancel_everywhere
+from agentrio.testing import WAYS, Report, cancel_everywhere
 from tests.cancellation.scenarios import PLOTS, Player, Plot, scenario
 
-FULL = os.environ.get("AGENTRIO_FULL") == "1"
+SAMPLE = 12  # points of each way in the usual run; about every fifth of a scenario's steps
+SEEDS = range(3)  # orders of tasks in the full run
+MOST_STEPS = 24  # of all tasks, from a stop to the run's ending
 
 
 def _named(plot: Plot) -> str:
     return plot.name
 
 
-@pytest.mark.parametrize("player", ["scripted", "anthropic"])
-@pytest.mark.parametrize("plot", PLOTS, ids=_named)
+every_plot = pytest.mark.parametrize("plot", PLOTS, ids=_named)
+every_player = pytest.mark.parametrize("player", ["scripted", "anthropic"])
+
+
+@every_player
+@every_plot
 def test_wherever_a_run_is_ended_the_law_holds(plot: Plot, player: Player, capsys: pytest.CaptureFixture[str]) -> None:
     """One ending, and last; a history that providers take; nothing left behind; and the next prompt works."""
-    report = cancel_everywhere(scenario(plot, player), steps="all" if FULL else "sample")
+    report = cancel_everywhere(scenario(plot, player), sample=SAMPLE)
+    _told(report, capsys)
+    for way in WAYS:
+        tally = report.tallies[way]
+        assert tally.cancels > 0, f"{way} never hit the run"
+        assert tally.endings["cancelled"] > 0
+        assert tally.slowest <= MOST_STEPS
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", SEEDS)
+@every_player
+@every_plot
+def test_at_every_single_step_the_law_holds(
+    plot: Plot, player: Player, seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same without a sample, in several orders of tasks."""
+    _told(cancel_everywhere(scenario(plot, player), steps="all", seed=seed), capsys)
+
+
+def _told(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         print(f"\n{report}", end=" ")
     report.check()
-    for way in WAYS:
-        assert report.tallies[way].cancels > 0, f"{way} never hit the run"
-        assert report.tallies[way].endings["cancelled"] > 0

@@ -37,6 +37,8 @@ async def settle(bench: Bench, models: ModelCalls, calls: ToolCalls, *, why: str
 async def _let_unwind(bench: Bench, calls: ToolCalls) -> None:
     limits = bench.limits
     running = [item for item in calls.items if item.work is not None and item.result is None]
+    if not running:
+        return
     for item in running:
         assert item.work is not None
         item.work.cancel("stop")

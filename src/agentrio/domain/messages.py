@@ -35,7 +35,7 @@ class Message:
     parts: tuple[Part, ...]
     model: ModelTag | None = None
     interrupted: bool = False
-    _memo: dict[Hashable, Any] | None = attrs.field(default=None, init=False, eq=False, repr=False)
+    _memo: tuple[Any, ...] = attrs.field(default=(), init=False, eq=False, repr=False)
 
     @property
     def text(self) -> str:
@@ -61,12 +61,11 @@ def memoised(message: Message, key: Hashable, make: Callable[[Message], T]) -> T
     A round must not walk the whole history again (encoding it, counting it): messages never change, so what was
     derived from one is kept with it and dies with it.
     """
-    memo: dict[Hashable, Any] | None = message._memo
-    if memo is None:
-        memo = {}
-        object.__setattr__(message, "_memo", memo)
-    try:
-        found: T = memo[key]
-    except KeyError:
-        found = memo[key] = make(message)
-    return found
+    memo = message._memo  # key, value, key, value: seldom more than one pair, and a dict is four times as large
+    for at in range(0, len(memo), 2):
+        if memo[at] == key:
+            known: T = memo[at + 1]
+            return known
+    made = make(message)
+    object.__setattr__(message, "_memo", (*message._memo, key, made))
+    return made

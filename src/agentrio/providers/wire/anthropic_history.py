@@ -90,7 +90,8 @@ def _trimmed(message: Message) -> Message:
 def _fragment(message: Message, tag: ModelTag, ids: CallIds) -> bytes:
     """A message's blocks, kept with it. The wire's ids are part of the key: they depend on what came before."""
     used = tuple(_wire_ids(message, ids))
-    return memoised(message, ("messages", tag, used), lambda message: _encoded(message, tag, ids))
+    key = (tag, used) if used else tag  # most messages hold no call, and share this key
+    return memoised(message, key, lambda message: _encoded(message, tag, ids))
 
 
 def _wire_ids(message: Message, ids: CallIds) -> Iterable[str]:

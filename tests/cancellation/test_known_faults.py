@@ -164,9 +164,9 @@ async def test_a09_a_tool_that_swallows_the_stop_starts_no_request(
         try:
             with trio.CancelScope(shield=how == "shielded"):
                 await trio.sleep(0.5)
-        except trio.Cancelled:
+        except trio.Cancelled:  # noqa: ASYNC103  # the fault of this tool
             if how == "own error":
-                raise ValueError("I was interrupted") from None
+                raise ValueError("I was interrupted") from None  # noqa: ASYNC104  # as above
         return "written"
 
     model = Scripted([[call("deaf")], "Never said."])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -129,7 +128,7 @@ async def interrupted() -> str:
 @read_tool
 async def wait() -> str:
     """Waits."""
-    await trio.sleep(math.inf)
+    await trio.Event().wait()
     return ""
 
 
@@ -164,6 +163,7 @@ async def test_an_exit_raised_by_a_tool_ends_the_runtime_in_order(
             await second.start("Go.")
             if nested:
                 async with trio.open_nursery() as nursery:
+                    nursery.start_soon(trio.sleep_forever)
                     nursery.start_soon(trio.sleep_forever)
             await trio.sleep_forever()
     async for event in reader:
@@ -278,7 +278,7 @@ async def test_a_runtime_may_close_while_a_model_opens(seconds: float, autojump_
 
     with trio.fail_after(100):
         async with trio.open_nursery() as nursery, open_runtime() as runtime:
-            nursery.start_soon(open_one, runtime)
+            nursery.start_soon(open_one, runtime)  # noqa: ASYNC111  # a caller that outlives the runtime
             await trio.testing.wait_all_tasks_blocked()
             await runtime.close()
     assert refused

@@ -99,7 +99,7 @@ class Runtime:
         try:
             yield handle
         finally:
-            await handle.close_quietly()
+            await handle.close_quietly()  # noqa: ASYNC102  # it shields itself
 
     async def start_session(
         self,
@@ -274,32 +274,40 @@ async def open_runtime(
     for key in later:
         raise DeclarationError(f"open_runtime: {key}= is not supported by this version; leave it out.")
     runtime = Runtime(agents, threads, random.Random() if rng is None else rng)
-    body: BaseException | None = None
+    body: list[BaseException] = []
     group: BaseExceptionGroup[BaseException] | None = None
     try:
-        async with trio.open_nursery() as outer:
-            infrastructure = _Infrastructure(runtime._pool, runtime._models)
-            outer.start_soon(infrastructure.serve)
+        async with _surrounded(runtime):
             try:
-                await infrastructure.ready.wait()
-                async with trio.open_nursery() as sessions:
-                    runtime._nursery = sessions
-                    try:
-                        yield runtime
-                    except BaseException as error:
-                        if only_cancels(error):
-                            raise
-                        body = error
-                    finally:
-                        await runtime.close()
-            finally:
-                runtime._end_taps()
-                infrastructure.leave()
+                yield runtime
+            except BaseException as error:  # noqa: ASYNC103  # raised below, outside of the nurseries
+                if only_cancels(error):
+                    raise
+                body.append(error)
     except BaseExceptionGroup as raised:  # not except*, which would wrap what we raise once more
         group = raised
+    ending = crashed(group, body.pop() if body else None, runtime._exits)
     try:
-        ending = crashed(group, body, runtime._exits)
         if ending is not None:
             raise ending
     finally:
-        del body, group  # their tracebacks hold this frame
+        del ending, group  # their tracebacks hold this frame
+
+
+@asynccontextmanager
+async def _surrounded(runtime: Runtime) -> AsyncIterator[None]:
+    """The nurseries round the user's block, which raises nothing but cancels here."""
+    async with trio.open_nursery() as outer:
+        infrastructure = _Infrastructure(runtime._pool, runtime._models)
+        outer.start_soon(infrastructure.serve)  # noqa: ASYNC113  # start() could not be cancelled, see serve
+        try:
+            await infrastructure.ready.wait()
+            async with trio.open_nursery() as sessions:
+                runtime._nursery = sessions
+                try:
+                    yield
+                finally:
+                    await runtime.close()  # noqa: ASYNC102  # it shields itself
+        finally:
+            runtime._end_taps()
+            infrastructure.leave()

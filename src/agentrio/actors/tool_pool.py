@@ -159,14 +159,14 @@ class ToolPool:
             return await trio.to_thread.run_sync(
                 functools.partial(_noted, work), abandon_on_cancel=True, limiter=slot, thread_name=f"tool {work.name}"
             )
-        except trio.Cancelled:
+        except trio.Cancelled:  # noqa: ASYNC103  # the result that came in time stands for it
             if not (work.in_thread and work.grace):
                 raise
             with shielded(work.grace):
-                await work.left.wait()
+                await work.left.wait()  # noqa: ASYNC102  # shielded, by our helper
             if work.late is None or work.abandoned:
                 raise
-            return work.late()
+            return work.late()  # noqa: ASYNC104  # as above
         finally:
             if work.in_thread:
                 self._orphan_thread(work)

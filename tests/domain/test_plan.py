@@ -81,6 +81,16 @@ WITHIN: list[tuple[str, SessionState, Step]] = [
         in_round(FAILED_WRITE, READ, limits=Limits(on_failed_write="continue")),
         RunCalls((READ,)),
     ),
+    (
+        "a segment under way is worked to its end, however many failed",
+        in_round(a_call("0", status="failed", started=True), READ, WRITE, failures=3),
+        RunCalls((READ,)),
+    ),
+    (
+        "a started read beside failed ones",
+        in_round(a_call("0", status="failed"), READ, a_call("5", started=True), failures=3),
+        RunCalls((READ, a_call("5", started=True))),
+    ),
     ("steering that may wait", in_round(READ, queue=(STEER,)), RunCalls((READ,))),
 ]
 
@@ -90,6 +100,11 @@ SKIPPED = [
     ("no stop reason", in_round(READ, stop_reason=None), "was not complete"),
     ("too many calls", in_round(READ, READ2, calls_total=17), "may make 16 tool calls"),
     ("too many failures", in_round(READ, failures=3), "too many calls failed in a row"),
+    (
+        "too many failures before a write",
+        in_round(a_call("0", status="failed", started=True), WRITE, READ, failures=3),
+        "too many calls failed in a row",
+    ),
     ("an interruption", in_round(READ, queue=(STEER, INTERRUPT)), "Skipped due to queued user message."),
     ("a failed write", in_round(FAILED_WRITE, READ), "a write before it failed"),
     ("a skipped write", in_round(a_call("0", "write", "skipped"), READ), "a write before it failed"),

@@ -59,7 +59,7 @@ class Scene:
 
     script: tuple[Said, ...]
     prompts: tuple[str, ...] = ("hi",)
-    limits: Limits = Limits()
+    limits: Limits = attrs.field(factory=Limits)
     commands: tuple[Command, ...] = ()
     pace: Pace = "fast"
     reads: int = 3  # events that a stalled or leaving consumer reads first
@@ -71,7 +71,7 @@ class Record:
     """What was seen of a scene."""
 
     scene: Scene
-    start: SessionState = SessionState(Session("s", "agent"))
+    start: SessionState = attrs.field(factory=lambda: SessionState(Session("s", "agent")))
     events: list[Event] = attrs.field(factory=list)
     commits: list[tuple[StructuralEvent, ...]] = attrs.field(factory=list)
     requests: list[tuple[int, ModelRequest]] = attrs.field(factory=list)  # with the structural events before it

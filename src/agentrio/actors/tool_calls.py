@@ -250,10 +250,13 @@ class ToolCalls:
         return result
 
     async def skip(self, calls: tuple[CallState, ...], why: str) -> None:
-        """Answer calls without running them. One that was rejected keeps its own reason."""
-        for item in calls:
-            error = item.problem or CallError("skipped", why)
-            await self._bench.emitter.emit(CallFinished(self._bench.origin, failed(item.call, error)))
+        """Answer calls without running them. One that was rejected keeps its own reason.
+
+        In one commit: a run that went on from the middle of it might find another reason.
+        """
+        errors = [item.problem or CallError("skipped", why) for item in calls]
+        results = [failed(item.call, error) for item, error in zip(calls, errors, strict=True)]
+        await self._bench.emitter.emit(*[CallFinished(self._bench.origin, result) for result in results])
 
     def _result(self, item: Item, work: Work) -> ToolResult:
         call = item.call.call

@@ -115,7 +115,7 @@ def _why_skip(state: SessionState, run: RunState) -> str | None:
         return "Not started: the response that asked for it was not complete."
     if run.calls_total > limits.max_calls:
         return f"Not started: the run may make {limits.max_calls} tool calls."
-    if run.failures >= limits.max_consecutive_failures:
+    if run.failures >= limits.max_consecutive_failures and not _under_way(run):
         return "Not started: too many calls failed in a row."
     if any(item.queue == "steering" and item.mode == "interrupt" for item in state.session.queue):
         return "Skipped due to queued user message."
@@ -125,6 +125,16 @@ def _why_skip(state: SessionState, run: RunState) -> str | None:
     if failed and limits.on_failed_write != "continue":
         return "Not started: a write before it failed."
     return None
+
+
+def _under_way(run: RunState) -> bool:
+    """Whether a call of the segment that is next was started: what ran side by side before a crash does so again."""
+    started = False
+    for call in run.calls:
+        started = call.kind == "read" and (started or call.started)
+        if call.result is None:
+            break
+    return started or any(call.started and call.result is None for call in run.calls)
 
 
 def _between_rounds(state: SessionState, run: RunState) -> Step:

@@ -75,7 +75,7 @@ def respond(reply: Reply, request: Received, wire: Wire) -> Response:
     plan = _plan(reply, request, wire)
     stalls = reply.fault.stall_after is not None
     cuts = reply.fault.cut_at_byte is not None
-    headers = {"content-type": plan.content_type, "request-id": f"req_{request.number:06d}", **plan.headers}
+    headers = {"content-type": plan.content_type, wire.request_id: f"req_{request.number:06d}", **plan.headers}
     if plan.streamed:
         headers |= {"cache-control": "no-cache", "transfer-encoding": "chunked"}
     else:

@@ -1,7 +1,8 @@
 """What the loopback server answers: replies, how they are sent, and what goes wrong. Values only.
 
-A reply says what the model says, free of any wire; `loopback.wires` puts it into frames. A *frame* is one event of
-the wire's stream (for Messages: ``message_start``, each delta, ``ping``, ...), and the unit that faults count in.
+A reply says what the model says, free of any wire; `loopback.wires` puts it into frames. Stop reasons are named as the
+Messages wire does, or as the wire in use does. A *frame* is one event of the wire's stream (for Messages:
+``message_start``, each delta, ``ping``, ...), and the unit that faults count in.
 """
 
 from __future__ import annotations

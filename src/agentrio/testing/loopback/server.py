@@ -26,7 +26,8 @@ class ModelServer:
     """Handle of a running server.
 
     Attributes:
-        base_url: Where it listens, without a slash at the end; what SDK clients take as ``base_url``.
+        base_url: Where it listens, without a slash at the end; what Anthropic's clients take as ``base_url``. Those of
+            OpenAI take it with ``/v1`` behind it.
     """
 
     def __init__(self, base_url: str, desk: Desk) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from agentrio.testing.loopback import messages_wire
+from agentrio.testing.loopback import chat_wire, messages_wire, responses_wire
 from agentrio.testing.loopback.script import ModelReply, Received
 
 __all__ = ["WIRES", "Wire"]
@@ -22,6 +22,7 @@ class Wire:
         body: The whole answer to a request that did not ask for a stream.
         error_body: The body of an error status; the type may be left to the wire.
         error_frame: An error within a stream.
+        request_id: The header that names the request.
     """
 
     frames: Callable[[ModelReply, Received], Sequence[bytes]]
@@ -29,6 +30,7 @@ class Wire:
     body: Callable[[ModelReply, Received], bytes]
     error_body: Callable[[int, str | None, str], bytes]
     error_frame: Callable[[str, str], bytes]
+    request_id: str = "request-id"
 
 
 MESSAGES = Wire(
@@ -39,4 +41,22 @@ MESSAGES = Wire(
     error_frame=messages_wire.error_frame,
 )
 
-WIRES: dict[str, Wire] = {"/v1/messages": MESSAGES}
+CHAT = Wire(
+    frames=chat_wire.frames,
+    endless=chat_wire.endless,
+    body=chat_wire.body,
+    error_body=chat_wire.error_body,
+    error_frame=chat_wire.error_frame,
+    request_id="x-request-id",
+)
+
+RESPONSES = Wire(
+    frames=responses_wire.frames,
+    endless=responses_wire.endless,
+    body=responses_wire.body,
+    error_body=responses_wire.error_body,
+    error_frame=responses_wire.error_frame,
+    request_id="x-request-id",
+)
+
+WIRES: dict[str, Wire] = {"/v1/messages": MESSAGES, "/v1/chat/completions": CHAT, "/v1/responses": RESPONSES}

@@ -46,9 +46,7 @@ def _cases(folder: Path) -> Iterable[Case]:
         stream = folder / f"{stem}.sse"
         body = stream if stream.exists() else folder / f"{stem}.json"
         meta = json.loads((folder / f"{stem}.meta.json").read_text())
-        yield Case(
-            f"{folder.name}/{stem}", body.read_bytes(), body is stream, meta, json.loads(expected.read_text())
-        )
+        yield Case(f"{folder.name}/{stem}", body.read_bytes(), body is stream, meta, json.loads(expected.read_text()))
 
 
 def outcome(response: ModelResponse, error: ProviderError | None) -> dict[str, Any]:
@@ -62,7 +60,7 @@ def outcome(response: ModelResponse, error: ProviderError | None) -> dict[str, A
         "thinking": [_thinking(part) for part in parts if isinstance(part, Thinking)],
         "tool_calls": [_call(part) for part in parts if isinstance(part, ToolCall)],
         "server_blocks": [_server(part) for part in parts if isinstance(part, RawBlock)],
-        "citations": sum(len(json.loads(part.raw).get("citations") or ()) for part in parts if _cites(part)),
+        "citations": sum(map(_citations, parts)),
         "block_types": [_type(part) for part in parts],
         "stop_reason": response.raw_stop_reason,
         "stop": "error" if error else STOPS.get(response.stop_reason, response.stop_reason),
@@ -109,8 +107,8 @@ def _server(part: RawBlock) -> dict[str, Any]:
     return {"type": part.kind} | {key: block[key] for key in ("id", "name", "tool_use_id", "input") if key in block}
 
 
-def _cites(part: object) -> bool:
-    return isinstance(part, Text) and part.raw is not None
+def _citations(part: object) -> int:
+    return len(json.loads(part.raw).get("citations") or ()) if isinstance(part, Text) and part.raw else 0
 
 
 def _type(part: object) -> str:

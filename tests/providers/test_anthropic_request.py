@@ -119,10 +119,13 @@ def test_neighbours_of_one_role_are_one_turn_and_empty_messages_are_none() -> No
         ("user", [{"type": "tool_result", "tool_use_id": "toolu_1", "content": [text("ok")]}, text("go on")]),
         ("assistant", [text("one"), text("two")]),
     ]
-    assert turns() == [] and turns(user_message("u", "")) == []
+    assert turns() == []
+    assert turns(user_message("u", "")) == []
     assert turns(HI, said(Text("one"), Text("  ")))[-1] == ("assistant", [text("one")])
     assert turns(HI, said(Text("one"), Text("  ", '{"type":"text","text":"  "}')))[-1] == ("assistant", [text("one")])
-    assert turns(HI, said(Text("x"), id="a1"), said(Text("y"), RawBlock("n", '{"type":"n"}'), id="a2"))[-1][1][-1] == {"type": "n"}
+    assert turns(HI, said(Text("x"), id="a1"), said(Text("y"), RawBlock("n", '{"type":"n"}'), id="a2"))[-1][1][-1] == {
+        "type": "n"
+    }
 
 
 def test_a_failed_result_is_told_as_json() -> None:
@@ -142,8 +145,13 @@ def test_a_failed_result_is_told_as_json() -> None:
 def test_images_and_files_go_where_they_are() -> None:
     """Inside results too; of documents that the API does not take the model is told the name."""
     image = Image("aGk=", "image/png")
-    files = (File("cGRm", "application/pdf", "a.pdf"), File("aMOk", "text/csv"), File("eA==", "application/zip", "a.zip"),
-             File("eA==", "application/zip"), File("a", "text/plain", "bad.txt"))  # fmt: skip
+    files = (
+        File("cGRm", "application/pdf", "a.pdf"),
+        File("aMOk", "text/csv"),
+        File("eA==", "application/zip", "a.zip"),
+        File("eA==", "application/zip"),
+        File("a", "text/plain", "bad.txt"),
+    )
     _, content = turns(
         HI, said(called("c1")), results(ToolResult("c1", "f", "succeeded", (image,))), user_message("u", files)
     )[-1]
@@ -215,7 +223,12 @@ def test_ids_are_the_providers_own_where_they_can_be() -> None:
 
 def test_an_id_of_ours_that_is_taken_is_hashed() -> None:
     """A provider could have used the very id that we would make."""
-    history = (HI, said(called("x", "c2")), results(ToolResult("x", "f", "succeeded")), said(called("c2", "c2"), id="a2"))
+    history = (
+        HI,
+        said(called("x", "c2")),
+        results(ToolResult("x", "f", "succeeded")),
+        said(called("c2", "c2"), id="a2"),
+    )
     used = [block["id"] for _, blocks in turns(*history) for block in blocks if block["type"] == "tool_use"]
     assert used[0] == "c2"
     assert used[1].startswith("c2_")
@@ -227,7 +240,10 @@ def test_no_two_calls_share_an_id(ids: list[tuple[str, str]]) -> None:
     """Injective per request, and the results follow."""
     history: list[Message] = [HI]
     for number, (ours, theirs) in enumerate(dict(ids).items()):
-        history += (said(called(ours, theirs), id=f"a{number}"), results(ToolResult(ours, "f", "succeeded"), id=f"t{number}"))
+        history += (
+            said(called(ours, theirs), id=f"a{number}"),
+            results(ToolResult(ours, "f", "succeeded"), id=f"t{number}"),
+        )
     content = [block for _, blocks in turns(*history) for block in blocks]
     used = [block["id"] for block in content if block["type"] == "tool_use"]
     assert len(set(used)) == len(used) == len(dict(ids))
@@ -253,7 +269,9 @@ LEVELS: list[ThinkingLevel] = ["off", "minimal", "low", "medium", "high", "xhigh
         ("smollm2", ("", 0, 0), None),
     ],
 )
-def test_thinking_is_an_effort_or_a_budget(model: str, version: tuple[str, int, int], efforts: list[str] | None) -> None:
+def test_thinking_is_an_effort_or_a_budget(
+    model: str, version: tuple[str, int, int], efforts: list[str] | None
+) -> None:
     """By generation; a date in the name is no version."""
     assert claude_version(model) == version
     options = MessagesOptions(attrs.evolve(TAG, model=model), "none")

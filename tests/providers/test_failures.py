@@ -114,8 +114,18 @@ def test_an_error_body_of_any_shape_is_read(body: bytes, words: str) -> None:
     assert words in str(from_status(400, {}, body, 0.0))
 
 
-@given(st.recursive(st.none() | st.integers() | st.text(), lambda item: st.lists(item) | st.dictionaries(
-    st.sampled_from(["error", "type", "code", "message", "detail", "status", "request_id", "title", "msg"]), item)))
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(),
+        lambda item: (
+            st.lists(item)
+            | st.dictionaries(
+                st.sampled_from(["error", "type", "code", "message", "detail", "status", "request_id", "title", "msg"]),
+                item,
+            )
+        ),
+    )
+)
 def test_no_error_body_breaks_the_reading(found: Any) -> None:
     """Whatever is decoded gives a typed error."""
     assert from_status(500, {}, json.dumps(found).encode(), 0.0).code

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 
@@ -11,7 +13,7 @@ from agentrio.domain.parts import Text, Thinking, ToolCall
 from agentrio.domain.render import ModelRequest
 from agentrio.domain.usage import Usage
 from agentrio.providers.base import Model, ModelClient, ModelResponse, PartDelta, ProviderError, Timeouts
-from agentrio.providers.scripted import Reply, Scripted, ScriptedCall, call
+from agentrio.providers.scripted import Reply, Scripted, ScriptedCall, ScriptedReply, call
 
 REQUEST = ModelRequest("s", (user_message("m", "hi"),))
 
@@ -30,7 +32,8 @@ async def ask(client: ModelClient, most: int = 99) -> tuple[ModelResponse, list[
 async def test_a_text_is_streamed_in_several_deltas() -> None:
     """As a real model does, with offsets."""
     model = Scripted(["Hello, this is a text."])
-    assert isinstance(model, Model) and model.tag.provider == "scripted"
+    assert isinstance(model, Model)
+    assert model.tag.provider == "scripted"
     async with model.open() as client:
         response, deltas = await ask(client)
     assert deltas == [PartDelta("text", 0, 0, "Hello, this "), PartDelta("text", 0, 12, "is a text.")]
@@ -40,7 +43,7 @@ async def test_a_text_is_streamed_in_several_deltas() -> None:
 
 async def test_calls_and_reasoning_come_in_their_order() -> None:
     """Raw arguments stay raw, valid or not; the stop reason follows from the calls unless it is given."""
-    replies = [
+    replies: list[ScriptedReply] = [
         [call("add", a=1), ScriptedCall("odd", "{", "mine")],
         Reply("text", [call("f")], "why", usage=Usage(1)),
         Reply("cut", stop_reason="max_tokens"),
@@ -70,7 +73,10 @@ async def test_a_response_that_is_left_early_is_partial() -> None:
 async def test_a_reply_may_be_a_function_of_the_request_or_an_error() -> None:
     """Errors are raised where a server's would be."""
     overloaded = ProviderError("Overloaded", code="overloaded", retry="request")
-    script = Scripted([lambda request: request.messages[0].text * 2, overloaded, lambda _: ValueError("bug"), lambda _: 7])  # type: ignore[list-item, return-value]  # the last is wrong
+    seven: Any = 7
+    script = Scripted(
+        [lambda request: request.messages[0].text * 2, overloaded, lambda _: ValueError("bug"), lambda _: seven]
+    )
     async with script.open() as client:
         assert (await ask(client))[0].parts == (Text("hihi"),)
         for kind, words in ((ProviderError, "Overloaded"), (ValueError, "bug"), (DeclarationError, "reply 4 is 7")):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,7 +42,7 @@ def _decode(pieces: list[bytes]) -> list[Event]:
 
 def _cut(body: bytes, places: set[int]) -> list[bytes]:
     at = sorted({0, len(body), *(place % (len(body) + 1) for place in places)})
-    return [body[start:end] for start, end in zip(at, at[1:], strict=False)]
+    return [body[start:end] for start, end in itertools.pairwise(at)]
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
@@ -54,7 +56,9 @@ def test_all_line_ends_and_a_byte_order_mark_give_the_same_events(end: bytes, bo
         assert _decode([body[:at], body[at:]]) == EVENTS
 
 
-@given(st.sets(st.integers(0, 2_000)), st.sampled_from([b"\n", b"\r\n", b"\r"]), st.sampled_from([b"", b"\xef\xbb\xbf"]))
+@given(
+    st.sets(st.integers(0, 2_000)), st.sampled_from([b"\n", b"\r\n", b"\r"]), st.sampled_from([b"", b"\xef\xbb\xbf"])
+)
 def test_bytes_may_be_cut_anywhere(places: set[int], end: bytes, bom: bytes) -> None:
     """A read ends where the network pleases, also within a character or between CR and LF."""
     assert _decode(_cut(bom + STREAM.replace(b"\n", end), places)) == EVENTS
@@ -72,6 +76,7 @@ def test_a_byte_order_mark_that_is_cut_short_is_data() -> None:
     """Only the whole mark goes, and only at the start."""
     assert _decode([b"\xef", b"\xbb"]) == []
     assert _decode([b"\xef\xbbx: 1\ndata: y\n\n"]) == [(b"", b"y")]
+    assert _decode([b"data: 1\r", b"", b"\n\r", b"", b"\ndata: 2\r\r"]) == [(b"", b"1"), (b"", b"2")]
     assert _decode([b"data: 1\n\n\xef\xbb\xbfdata: 2\n\n"]) == [(b"", b"1")]
 
 

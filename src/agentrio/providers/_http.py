@@ -184,7 +184,9 @@ class ResponseStream:
         except httpx2.ReadTimeout as silent:
             raise self._broken(f"The server was silent for {self._idle:g} s in the middle of its response.") from silent
         except httpx2.DecodingError as garbled:
-            raise self._broken(f"The response can't be decompressed: {_words(garbled)}", "invalid_response") from garbled
+            raise self._broken(
+                f"The response can't be decompressed: {_words(garbled)}", "invalid_response"
+            ) from garbled
         except httpx2.HTTPError as broken:
             raise self._broken(f"The connection broke in the middle of the response: {_words(broken)}") from broken
 

@@ -40,7 +40,7 @@ def _step(work: Coroutine[Any, Any, bytes]) -> Generator[Any, Any, bytes | None]
         while trap is not PAUSE:
             try:
                 answer = yield trap
-            except BaseException as thrown:
+            except BaseException as thrown:  # noqa: ASYNC103  # the work has it, and decides
                 trap = work.throw(thrown)
             else:
                 trap = work.send(answer)
@@ -102,10 +102,11 @@ class BodyReader:
         self._paused = None
         try:
             chunk = await _step(work)
-        except BaseException as over:
+        except StopAsyncIteration:
             self._ended = True
-            if isinstance(over, StopAsyncIteration):
-                return None
+            return None
+        except BaseException:
+            self._ended = True
             raise
         if chunk is None:
             self._paused = work

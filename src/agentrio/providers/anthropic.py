@@ -221,11 +221,13 @@ class _Client:
             assembler = BodyAssembler() if kind.strip().lower().endswith("json") else Assembler()
             yield ResponseStream(reader, assembler, timeouts.idle)
         finally:
-            await close_response(response, reader)
+            await close_response(response, reader)  # noqa: ASYNC102  # it holds the shield, and its deadline
 
     async def _send(self, body: bytes, timeouts: Timeouts, limits: dict[str, float | None]) -> httpx2.Response:
         if self._http is None:
             return await self._post(body, timeouts)
+        if self._http.is_closed:
+            raise ProviderError("The httpx2.AsyncClient given to Anthropic is closed.", code="invalid_request")
         return await self._poster.post(body, limits)
 
     async def _post(self, body: bytes, timeouts: Timeouts) -> httpx2.Response:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, assert_never
 
 import msgspec
 
@@ -120,6 +120,7 @@ def _block(part: Part, own: bool, tag: ModelTag | None, ids: CallIds) -> bytes:
             return _tool_use(part, own, ids.of_call(part, tag))
         case ToolResult():
             return encode(_tool_result(part, ids.of_result(part)))
+    assert_never(part)
 
 
 def _content(part: Text | Image | File, own: bool) -> bytes:
@@ -167,6 +168,7 @@ def _told(part: Text | Image | File) -> dict[str, Any] | None:
             return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
         case File():
             return _document(part)
+    assert_never(part)
 
 
 def _document(file: File) -> dict[str, Any]:

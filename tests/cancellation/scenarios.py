@@ -82,6 +82,13 @@ def look_in_thread(n: int) -> str:
     return f"saw {n}"
 
 
+@write_tool
+def put_in_thread(n: int) -> str:
+    """Put something down, in a worker thread."""
+    time.sleep(0.001 * n)
+    return f"put {n}"
+
+
 # Plots
 
 
@@ -215,6 +222,12 @@ PLOTS = [
     Plot("follow-up", [Say("Sunny."), Say("Rain.")], consume=_following_up),
     Plot(
         "threads", [Ask([("look_in_thread", 2), ("look_in_thread", 1)]), Say("Seen.")], [look_in_thread], threads=True
+    ),
+    Plot(
+        "write in a thread",
+        [Ask([("look_in_thread", 1), ("put_in_thread", 2)]), Say("Done.")],
+        [look_in_thread, put_in_thread],
+        threads=True,
     ),
 ]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from agentrio import Limits
 from agentrio.testing import WAYS, Report, cancel_everywhere
 from tests.cancellation.scenarios import PLOTS, Player, Plot, scenario
 
 SAMPLE = 12  # points of each way in the usual run; about every fifth of a scenario's steps
 SEEDS = range(3)  # orders of tasks in the full run
+UNDER_LIMITS = ("read, write, read", "stubborn read", "stubborn write")
 MOST_STEPS = 24  # of all tasks, from a stop to the run's ending
 
 
@@ -31,6 +33,25 @@ def test_wherever_a_run_is_ended_the_law_holds(plot: Plot, player: Player, capsy
         assert tally.cancels > 0, f"{way} never hit the run"
         assert tally.endings["cancelled"] > 0
         assert tally.slowest <= MOST_STEPS
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits(stop_grace=0.001),
+        Limits(unwind_grace=0),
+        Limits(deadline=0.15),
+        Limits(call_timeout=0.05),
+        Limits(max_parallel_calls=1),
+    ],
+    ids=["less grace than reads get", "no grace for reads", "a deadline", "a timeout of calls", "one call at a time"],
+)
+@pytest.mark.parametrize("plot", [plot for plot in PLOTS if plot.name in UNDER_LIMITS], ids=_named)
+def test_under_limits_of_every_kind_the_law_holds(
+    plot: Plot, limits: Limits, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Deadlines and timeouts are cancels too, and meet the others at every step."""
+    _told(cancel_everywhere(scenario(plot, "scripted", limits), sample=SAMPLE // 2), capsys)
 
 
 @pytest.mark.full

@@ -45,7 +45,8 @@ async def _let_unwind(bench: Bench, calls: ToolCalls) -> None:
         if item.work.ended is not None:  # it has ended, and took the pool with it: nobody will report it
             calls.abandon(item)
     writing = any(item.call.kind == "write" and item.result is None for item in running)
-    with trio.move_on_after(limits.stop_grace * 0.9 if writing else limits.unwind_grace):
+    most = limits.stop_grace * 0.9  # the rest is kept for the journal, however the two graces are chosen
+    with trio.move_on_after(most if writing else min(limits.unwind_grace, most)):
         while any(item.result is None for item in running):
             await calls.changed.park()
     for item in running:
@@ -58,12 +59,12 @@ async def _close_message(bench: Bench, models: ModelCalls, why: str) -> None:
     if opened is None:
         return
     response = opened.stream.response()
-    parts = tuple(part for part in models.numbered(response.parts) if _worth_keeping(part))
+    cut = response.stop_reason is None  # a stop may also fall between the last frame and the message's completion
+    parts = tuple(part for part in models.numbered(response.parts) if _worth_keeping(part, cut))
     if not any(isinstance(part, (Text, ToolCall, Thinking)) for part in parts):
         bench.hub.tell([MessageDiscarded(bench.origin, bench.seq, opened.id, why)])
         models.discarded += response.usage
         return
-    cut = response.stop_reason is None  # a stop may also fall between the last frame and the message's completion
     message = Message(opened.id, "assistant", parts, bench.agent.model.tag, interrupted=cut)
     await bench.emitter.emit(
         MessageCompleted(
@@ -72,14 +73,14 @@ async def _close_message(bench: Bench, models: ModelCalls, why: str) -> None:
     )
 
 
-def _worth_keeping(part: Part) -> bool:
+def _worth_keeping(part: Part, cut: bool) -> bool:
     match part:
         case Text(text=text):
             return bool(text)
         case Thinking(text=text, signature=signature):
             return bool(text or signature)
         case ToolCall(arguments=arguments):
-            return arguments is not None
+            return arguments is not None or not cut  # of a complete response it is no fragment, it is wrong
         case RawBlock():
             return True
     return False

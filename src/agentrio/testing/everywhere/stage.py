@@ -329,12 +329,19 @@ def _telling(fn: Callable[..., Any], visit: Callable[[], None]) -> Callable[...,
 
 def _telling_thread(fn: Callable[..., Any], visit: Callable[[], None]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        trio.from_thread.run_sync(visit)
+        _tell_from_thread(visit)
         value = fn(*args, **kwargs)
-        trio.from_thread.run_sync(visit)
+        _tell_from_thread(visit)
         return value
 
     return call
+
+
+def _tell_from_thread(visit: Callable[[], None]) -> None:
+    try:
+        trio.from_thread.run_sync(visit)
+    except (trio.Cancelled, trio.RunFinishedError):
+        pass  # nobody waits for this thread any more; the tool itself need not know
 
 
 def _tasks() -> str:

@@ -36,7 +36,7 @@ Pace: TypeAlias = Literal["fast", "slow", "stalled", "leaving"]
 
 @attrs.frozen
 class Said:
-    """One model call: a reply, or an error; ``cut`` breaks the stream off and ``pause`` makes it silent before delta n."""
+    """One model call: a reply, or an error. ``cut`` breaks the stream off, ``pause`` silences it, before delta n."""
 
     reply: Reply | None = None
     error: tuple[str, str | None] | None = None

@@ -1,7 +1,7 @@
 """A run goes on from any commit: the plan asks the restored state the same question.
 
-A journal commits whole batches, so its prefixes end at commits: a result and the memory it set are one batch, and so are
-the start of a run and its prompt.
+A journal commits whole batches, so its prefixes end at commits: a result and the memory it set are one batch, and so
+are the start of a run and its prompt.
 """
 
 from __future__ import annotations

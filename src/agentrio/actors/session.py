@@ -248,8 +248,9 @@ class SessionActor:
                 await self._take(mail)
         finally:  # a cancel may have come between: what was accepted is carried out all the same
             self.closing = True
-            with shielded(self.agent.limits.stop_grace):
-                await self._serve_rest()
+            if self._owed:
+                with shielded(self.agent.limits.stop_grace):
+                    await self._serve_rest()
             self._owed = 0
             self._carried_out.unpark_all()
 

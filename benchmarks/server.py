@@ -127,10 +127,11 @@ async def paced(connection: Connection, words: Words, body: bytes) -> bool:
 
 
 async def tools(connection: Connection, words: Words, body: bytes) -> bool:
-    """``tools/ROUNDS``: one call a round, then a text."""
-    done = body.count(b'"tool_result"')
+    """``tools/ROUNDS``: one call a round since the last "Hello", then a text."""
+    done = body.count(b'"tool_result"', body.rfind(b'"Hello"'))
     again = done < int(words[0])
-    await connection.send(wire.calls(("echo",), done) if again else wire.text(1, 8))
+    first = body.count(b'"tool_result"') if again else 0
+    await connection.send(wire.calls(("echo",), first) if again else wire.text(1, 8))
     return True
 
 

@@ -173,6 +173,27 @@ async def test_an_exit_raised_by_a_tool_ends_the_runtime_in_order(
     assert check_history(first.value.messages) == check_history(second.value.messages) == []
 
 
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+async def test_an_exit_in_a_run_itself_ends_the_runtime_in_order(
+    kind: type[BaseException], autojump_clock: trio.testing.MockClock
+) -> None:
+    """Ctrl-C strikes whichever task is at work; its run and all others are told their end all the same."""
+
+    def leave_now(request: object) -> str:
+        raise kind
+
+    with pytest.raises(kind):
+        async with open_runtime() as runtime:
+            reader = await runtime.subscribe(max_pending=10_000).__aenter__()
+            waiting = await runtime.start_session(Agent(model=Scripted([[call("wait")]]), tools=[wait]))
+            struck = await runtime.start_session(Agent(model=Scripted([leave_now])))
+            await waiting.start("Go.")
+            await trio.testing.wait_all_tasks_blocked()
+            await struck.ask("Go.")
+    ended = [event.result.status async for event in reader if isinstance(event, RunEnded)]
+    assert ended == ["cancelled", "cancelled"]
+
+
 async def test_an_exit_of_a_tool_is_not_held_up_by_another_tool(autojump_clock: trio.testing.MockClock) -> None:
     """The runs end at once; only the block waits for a tool that does not hear."""
     leaving = Agent(model=Scripted([[call("leave")]]), tools=[leave])

@@ -417,3 +417,13 @@ def test_a_body_is_bounded() -> None:
     assembler.feed(b" " * 100)
     with pytest.raises(ProviderError, match="more than 100 bytes"):
         assembler.feed(b" ")
+
+
+@pytest.mark.parametrize(
+    ("details", "said"),
+    [({"type": "refusal", "category": "cyber"}, "cyber"), ({"category": ""}, None), (None, None), ("odd", None)],
+)
+def test_the_category_of_a_refusal_is_kept(details: object, said: str | None) -> None:
+    """An app shows its user which policy a refusal falls under, where the server says so."""
+    end: Frame = {"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_details": details}}
+    assert assemble(START, end, STOP)[0].stop_detail == said

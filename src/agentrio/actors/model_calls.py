@@ -188,6 +188,7 @@ class ModelCalls:
                 response.stop_reason,
                 response.raw_stop_reason,
                 self.discarded,
+                response.stop_detail,
             )
         )
 
@@ -213,7 +214,8 @@ class ModelCalls:
         usage: Usage = NO_USAGE if response is None else response.usage
         reason = None if response is None else response.stop_reason
         raw = None if response is None else response.raw_stop_reason
-        await bench.emitter.emit(RoundEnded(bench.origin, round, usage, reason, raw, self.discarded, failure))
+        detail = None if response is None else response.stop_detail
+        await bench.emitter.emit(RoundEnded(bench.origin, round, usage, reason, raw, self.discarded, failure, detail))
 
 
 def _worth_storing(parts: Sequence[Part]) -> bool:

@@ -113,4 +113,5 @@ def round_ended(bench: Bench, lost: Usage = NO_USAGE) -> RoundEnded:
         run.stop_reason,
         run.raw_stop_reason,
         run.round_discarded if run.responded else lost,
+        stop_detail=run.stop_detail,
     )

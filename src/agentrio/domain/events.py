@@ -65,6 +65,7 @@ class RoundEnded:
     raw_stop_reason: str | None = None
     discarded: Usage = NO_USAGE
     failure: Failure | None = None
+    stop_detail: str | None = None
     seq: int = 0
 
 
@@ -131,6 +132,7 @@ class MessageCompleted:
     stop_reason: StopReason | None = None
     raw_stop_reason: str | None = None
     discarded: Usage = NO_USAGE
+    stop_detail: str | None = None
     seq: int = 0
 
 

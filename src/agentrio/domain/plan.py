@@ -193,7 +193,8 @@ def _ending(run: RunState) -> Finish | None:
         case "max_tokens":
             return _fail("truncated", "The response was cut at the token limit.", run.text)
         case "refusal":
-            return Finish("refused", Failure("refused", "The model declined to answer."), run.text)
+            why = "" if run.stop_detail is None else f" ({run.stop_detail})"
+            return Finish("refused", Failure("refused", f"The model declined to answer{why}."), run.text)
         case "content_filter":
             failure = Failure("blocked", "A content filter stopped the response.", "content_filter")
             return Finish("blocked", failure, run.text)

@@ -110,6 +110,7 @@ class RunState:
     failures: int = 0
     stop_reason: StopReason | None = None
     raw_stop_reason: str | None = None
+    stop_detail: str | None = None
     failure: Failure | None = None
     text: str = ""
     usage: Usage = NO_USAGE
@@ -185,6 +186,7 @@ def _fold_run(state: SessionState, run: RunState, event: Event) -> SessionState:
                 calls=(),
                 stop_reason=None,
                 raw_stop_reason=None,
+                stop_detail=None,
             )
         case MessageCompleted():
             return _complete(state, run, event)
@@ -214,6 +216,7 @@ def _complete(state: SessionState, run: RunState, event: MessageCompleted) -> Se
         calls=tuple(CallState(call) for call in message.calls),
         stop_reason=event.stop_reason,
         raw_stop_reason=event.raw_stop_reason,
+        stop_detail=event.stop_detail,
         text=message.text or run.text,
         usage=run.usage + event.usage,
         discarded=run.discarded + event.discarded,
@@ -231,6 +234,7 @@ def _end_round(state: SessionState, run: RunState, event: RoundEnded) -> Session
         responded=True,
         stop_reason=event.stop_reason,
         raw_stop_reason=event.raw_stop_reason,
+        stop_detail=event.stop_detail,
         failure=event.failure,
         usage=run.usage if run.responded else run.usage + event.usage,
         discarded=run.discarded if run.responded else run.discarded + event.discarded,

@@ -43,7 +43,8 @@ class ModelResponse:
 
     ``parts`` hold the blocks in order. While ``stop_reason`` is None the response is not complete: then calls whose
     arguments are still open are left out, and reasoning without its signature is kept as text only. ``ToolCall.id`` is
-    empty: the runtime gives it. ``model`` is what the server says it ran; ``details`` is the rest of what it said.
+    empty: the runtime gives it. ``model`` is what the server says it ran; ``stop_detail`` is what it says of the stop
+    reason, such as the category of a refusal.
     """
 
     parts: tuple[Part, ...] = ()
@@ -52,6 +53,7 @@ class ModelResponse:
     usage: Usage = NO_USAGE
     model: str = ""
     response_id: str = ""
+    stop_detail: str | None = None
 
 
 class ProviderError(AgentrioError):

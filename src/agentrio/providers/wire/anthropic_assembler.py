@@ -63,6 +63,7 @@ class Assembler(EventAssembler):
         self._superseded = False  # a second message_start came, and no block since
         self._usage: dict[str, Any] = {}
         self._raw_stop: str | None = None
+        self._stop_detail: str | None = None
         self._model = ""
         self._id = ""
 
@@ -76,7 +77,7 @@ class Assembler(EventAssembler):
             parts = [part for block in blocks if (part := block.partial()) is not None]
         raw = self._raw_stop if self.finished else None
         stop = None if raw is None else STOP_REASONS.get(raw, "unknown")
-        return ModelResponse(tuple(parts), stop, raw, usage_of(self._usage), self._model, self._id)
+        return ModelResponse(tuple(parts), stop, raw, usage_of(self._usage), self._model, self._id, self._stop_detail)
 
     def _read(self, events: list[Event], out: list[PartDelta]) -> None:
         blocks = self._blocks
@@ -154,6 +155,7 @@ class Assembler(EventAssembler):
         reason = delta.get("stop_reason") if isinstance(delta, Mapping) else None
         if isinstance(reason, str) and reason:
             self._raw_stop = reason
+            self._stop_detail = _category(delta.get("stop_details"))
             self.finished = True
 
     def _keep_usage(self, usage: Any) -> None:
@@ -189,3 +191,9 @@ def usage_of(found: Mapping[str, Any]) -> Usage:
         count(found.get("cache_creation_input_tokens")),
         count(details.get("thinking_tokens")) if isinstance(details, Mapping) else 0,
     )
+
+
+def _category(details: Any) -> str | None:
+    """Of a refusal the server says which policy it falls under (``stop_details.category``)."""
+    category = details.get("category") if isinstance(details, Mapping) else None
+    return category if isinstance(category, str) and category else None

@@ -131,6 +131,8 @@ class ChatAssembler(EventAssembler):
         Raises:
             ProviderError: it is an error, or its finish reason is one.
         """
+        if chunk.usage or chunk.x_groq:
+            self._keep_usage(chunk)
         if chunk.body is not None:
             raise self._failed(from_frame(chunk.body, begun=bool(self._parts)))
         if chunk.model:
@@ -141,8 +143,6 @@ class ChatAssembler(EventAssembler):
         for choice in chunk.choices or ():
             if not choice.index:  # others were not asked for, yet come
                 self._choose(choice, out)
-        if chunk.usage or chunk.x_groq:
-            self._keep_usage(chunk)
 
     def _choose(self, choice: Choice, out: list[PartDelta]) -> None:
         delta = choice.delta

@@ -1,0 +1,200 @@
+"""Recorded Chat Completions answers of 25 kinds of server, each through its own preset, however their bytes are cut."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+import trio
+
+from agentrio.domain.messages import user_message
+from agentrio.domain.render import ModelRequest
+from agentrio.providers.base import ModelClient, ModelResponse, PartDelta, ProviderError, Timeouts
+from agentrio.providers.openai_chat import OpenAIChat
+from agentrio.providers.presets import preset
+from agentrio.providers.wire.chat_assembler import ChatAssembler, ChatBodyAssembler, Reading
+from agentrio.testing.loopback import Pace, RawReply, Script, open_model_server
+from tests.providers.corpus import Case, argued, cases
+from tests.providers.corpus_chat import PRESETS, chat_outcome, digest, expected_chat_outcome, kept_headers, unmapped
+
+CASES = cases(PRESETS)
+STREAMS = [case for case in CASES if case.streamed]
+ARGUED = argued("corpus_chat_differences.toml")
+SEEDS = (1, 2, 3)
+SHORT = 3_000  # bytes: bodies below are also cut at every byte
+REQUEST = ModelRequest("s", (user_message("m", "hi"),))
+
+ran: Counter[str] = Counter()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _say_what_ran(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        told = ", ".join(f"{count} {what}" for what, count in ran.items()) or "nothing: ../shared/wire is absent"
+        print(f"\ncorpus of Chat Completions: {told}")
+
+
+@pytest.mark.skipif(bool(CASES), reason="the corpus is present, nothing is skipped")
+def test_the_corpus_is_present() -> None:
+    """Where it is not, the run says so."""
+    pytest.skip("../shared/wire is absent")
+
+
+def test_each_folder_of_the_corpus_goes_through_a_preset() -> None:
+    """None is left out."""
+    assert not unmapped()
+
+
+def _id(case: Case) -> str:
+    return case.name
+
+
+def _preset(case: Case) -> str:
+    return PRESETS[case.name.partition("/")[0]]
+
+
+def _reading(case: Case) -> Reading:
+    return preset(_preset(case)).reading
+
+
+async def _ask(client: ModelClient) -> tuple[ModelResponse, ProviderError | None, list[PartDelta]]:
+    deltas: list[PartDelta] = []
+    response = ModelResponse()
+    try:
+        async with client.stream(REQUEST, Timeouts()) as stream:
+            try:
+                while True:
+                    deltas += await stream.receive()
+            except trio.EndOfChannel:
+                return stream.response(), None, deltas
+            finally:
+                response = stream.response()
+    except ProviderError as error:
+        return response, error, deltas
+
+
+def _check(case: Case, ours: dict[str, object]) -> None:
+    expected = expected_chat_outcome(case)
+    for field, value in ours.items():
+        entry = ARGUED.get((case.name, field))
+        if entry is None:
+            assert value == expected[field], field
+        else:
+            assert value != expected[field], f"{field}: no difference any more"
+            told, ours = ("digest", digest(value)) if "digest" in entry else ("ours", value or type(entry["ours"])())
+            assert ours == entry[told], field
+
+
+@pytest.mark.parametrize("case", CASES, ids=_id)
+async def test_a_recorded_answer_gives_its_expected_outcome_over_a_socket(case: Case) -> None:
+    """As it was recorded, and with its bytes cut anew at random."""
+    headers = kept_headers(case)
+    kind = "text/event-stream; charset=utf-8" if case.streamed else "application/json"
+    paces = [Pace(), *(Pace(pieces=seed) for seed in SEEDS)]
+    replies = [RawReply(case.body, status=case.status, headers=headers, content_type=kind, pace=pace) for pace in paces]
+    async with open_model_server(Script(tuple(replies))) as server:
+        model = OpenAIChat("test", preset=_preset(case), api_key="test", base_url=server.base_url)
+        async with model.open() as client:
+            for pace in paces:
+                response, error, deltas = await _ask(client)
+                _check(case, chat_outcome(response, error))
+                _check_deltas(response, deltas)
+                ran["cases" if pace.pieces is None else "re-cut at random"] += 1
+
+
+def _check_deltas(response: ModelResponse, deltas: list[PartDelta]) -> None:
+    """Merging is concatenation: what was streamed of a part is that part's text."""
+    texts: dict[int, str] = {}
+    for delta in deltas:
+        assert delta.offset == len(texts.setdefault(delta.part, ""))
+        texts[delta.part] += delta.text
+    if response.stop_reason is None:
+        return  # open calls are left out, so places may differ
+    for index, text in texts.items():
+        part = response.parts[index]
+        assert text == getattr(part, "text", getattr(part, "arguments_json", None))
+
+
+def _assemble(case: Case, pieces: list[bytes]) -> ModelResponse:
+    assembler = ChatAssembler(_reading(case))
+    for piece in pieces:
+        assembler.feed(piece)
+    assembler.close()
+    return assembler.response()
+
+
+def _whole(case: Case) -> ModelResponse | None:
+    try:
+        return _assemble(case, [case.body])
+    except ProviderError:
+        return None
+
+
+@pytest.mark.parametrize("case", STREAMS, ids=_id)
+def test_a_short_stream_may_be_cut_at_any_byte(case: Case) -> None:
+    """Byte by byte, and in two at every place; longer ones in 50 random ways."""
+    body, whole = case.body, _whole(case)
+    if whole is None:
+        return  # an error, however it is cut: the next test
+    cuts = [[body[:at], body[at:]] for at in range(len(body))] if len(body) < SHORT else []
+    cuts.append([body[at : at + 1] for at in range(len(body))])
+    dice = random.Random(case.name)
+    for _ in range(50):
+        places = sorted({0, len(body), *(dice.randrange(len(body)) for _ in range(dice.randrange(1, 40)))})
+        cuts.append([body[start:end] for start, end in pairwise(places)])
+    for pieces in cuts:
+        assert _assemble(case, pieces) == whole
+        ran["cuts in memory"] += 1
+
+
+def _says_why(frame: bytes) -> bool:
+    compact = frame.replace(b'": ', b'":')
+    return b'"finish_reason":"' in compact and b'"finish_reason":""' not in compact
+
+
+def _ends(case: Case, frames: list[bytes]) -> bool:
+    done = _reading(case).finish_optional and any(frame.strip() == b"data: [DONE]" for frame in frames)
+    return done or any(map(_says_why, frames))
+
+
+@pytest.mark.parametrize("case", STREAMS, ids=_id)
+def test_a_stream_cut_at_a_frame_border_is_a_drop_until_a_finish_reason_came(case: Case) -> None:
+    """Cut before it: ``stream_dropped``, or the error that the server told. Cut after it: what had come, perhaps
+    without usage.
+    """
+    frames = case.body.split(b"\n\n")
+    whole = _whole(case)
+    for count in range(len(frames)):
+        body = b"\n\n".join(frames[:count]) + b"\n\n"
+        assembler = ChatAssembler(_reading(case))
+        ran["cuts at frame borders"] += 1
+        told = any(b'"error":{' in frame for frame in frames[:count])
+        if _ends(case, frames[:count]) and not told:
+            assembler.feed(body)
+            assembler.close()
+            assert whole is None or assembler.response().parts == whole.parts
+            assert assembler.response().stop_reason is not None
+            continue
+        with pytest.raises(ProviderError) as caught:
+            assembler.feed(body)
+            assembler.close()
+        assert (caught.value.code == "stream_dropped") == (not told)
+        assert assembler.response().stop_reason is None
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.streamed], ids=_id)
+def test_a_body_cut_short_is_no_completion(case: Case) -> None:
+    """A body that is no stream has no half."""
+    start = len(case.body) - len(case.body.lstrip())
+    for size in range(start, len(case.body.rstrip()) - 1, max(1, len(case.body) // 100)):
+        assembler = ChatBodyAssembler(_reading(case))
+        assembler.feed(case.body[:size])
+        with pytest.raises(ProviderError) as caught:
+            assembler.close()
+        assert caught.value.code == "invalid_response"
+        ran["bodies cut short"] += 1

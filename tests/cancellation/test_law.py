@@ -271,7 +271,9 @@ async def look_long() -> str:
 def test_a_session_that_swallows_the_stop_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """It says that it has stopped, and goes on."""
     monkeypatch.setattr(Run, "stop", lambda run, *, reason=None: run.outcome is None)
-    assert "stop() hit the run, which ended succeeded" in _problems(look)
+    told = _problems(look)
+    assert "stop() hit the run, which ended succeeded" in told
+    assert "RoundStarted came after the stop" in told
 
 
 def test_a_stop_that_only_works_between_rounds_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

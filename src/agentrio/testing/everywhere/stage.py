@@ -19,7 +19,7 @@ from agentrio.actors.runtime import Runtime, open_runtime
 from agentrio.agent.agent import Agent
 from agentrio.agent.tool import Tool
 from agentrio.domain.errors import SessionClosed
-from agentrio.domain.events import Event, RunEnded, RunStarted
+from agentrio.domain.events import CallStarted, Event, MessageAdded, RoundStarted, RunEnded, RunStarted
 from agentrio.domain.state import Session, SessionState, reduce
 from agentrio.testing.clock import HoldingClock
 from agentrio.testing.leaks import LeakCheck, LeakError, TaskCounter, ThreadCounter
@@ -71,6 +71,7 @@ class Stage:
         by_step = way is not None and way != "within" and not scenario.threads
         self.stepper = Stepper(point if by_step else None, self._act, self._watch, self._give_up)
         self._acted: tuple[int, float] | None = None
+        self._seq_then = 0  # the last event before the act
         self._finished = False  # the run's stream was read to its end
         self._run_scope, self._runtime_scope = trio.CancelScope(), trio.CancelScope()
         self._whole = trio.CancelScope()
@@ -108,6 +109,7 @@ class Stage:
     def _act(self) -> None:
         self.hit = self.run is not None and self.run.outcome is None
         self._acted = (self.stepper.total, trio.current_time())
+        self._seq_then = 0 if self.session is None else self.session.value.seq
         match self.way:
             case "stop" | "within":
                 told = self.session is not None and self.session.stop(reason="cancelled everywhere")
@@ -276,10 +278,25 @@ class Stage:
     def _judge_stop(self) -> None:
         assert self.run is not None
         status = getattr(self.run.outcome, "status", "suspended")
-        if self.hit and self.way in ("stop", "within") and status != "cancelled":
-            self.problems.append(f"stop() hit the run, which ended {status}")
+        if self.hit and self.way in ("stop", "within"):
+            if status != "cancelled":
+                self.problems.append(f"stop() hit the run, which ended {status}")
+            self.problems += [
+                f"{type(event).__name__} came after the stop" for event in self._heard if self._new(event)
+            ]
         if self.latency is not None and self.latency[1] > self._grace() + ROUNDING:
             self.problems.append(f"the run ended {self.latency[1]:g} s after its cancel")
+
+    def _new(self, event: Event) -> bool:
+        """Whether it starts something after the act; a run that had not begun still tells its prompt."""
+        if not event.structural or event.seq <= self._seq_then or event.origin.run != self._run_id:
+            return False
+        added = isinstance(event, MessageAdded) and event.source != "prompt"
+        return added or isinstance(event, (RoundStarted, CallStarted))
+
+    @property
+    def _run_id(self) -> str:
+        return "" if self.run is None else self.run.id
 
     def _grace(self) -> float:
         graces = (event.limits.stop_grace for event in self._heard if isinstance(event, RunStarted))

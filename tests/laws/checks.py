@@ -161,8 +161,10 @@ def _same(parts: dict[tuple[type, int], str], message: Message) -> None:
     assert "".join(of(TextDelta)) == message.text
     assert "".join(of(ThinkingDelta)) == "".join(part.text for part in message.parts if isinstance(part, Thinking))
     inputs = [call.arguments_json for call in message.calls]
-    assert of(ToolInputDelta)[: len(inputs)] == inputs
-    if not message.interrupted:
+    if message.interrupted:  # a call whose arguments are no object may be a fragment: it is dropped
+        streamed = iter(of(ToolInputDelta))
+        assert all(text in streamed for text in inputs)
+    else:
         assert of(ToolInputDelta) == inputs
 
 

@@ -14,6 +14,7 @@ from agentrio.domain.state import SessionState, reduce
 
 from .readers import Lossless, Merging, Reader
 
+PENDING = 1024  # events that a live reader may lag behind, beside what is replayed to it
 KEPT = 4096  # structural events kept for ``events(after=)``; some hundred runs
 
 R = TypeVar("R", bound=Reader)
@@ -31,6 +32,7 @@ class Hub:
         self._taps = taps  # the runtime's subscriptions; it owns the list
         self._log: deque[StructuralEvent] = deque(maxlen=KEPT)
         self._waiting = trio.lowlevel.ParkingLot()
+        self._ended = False
 
     def publish(self, events: Sequence[Event]) -> None:
         """Tell everyone, in order and at once; never waits. Structural events have their ``seq`` already."""
@@ -53,7 +55,7 @@ class Hub:
             await self._waiting.park()
 
     def _is_full(self) -> bool:
-        for reader in self._readers:
+        for reader in self._readers:  # noqa: SIM110  # asked per read of a socket: no generator
             if reader.full:
                 return True
         return False
@@ -67,17 +69,18 @@ class Hub:
 
         ``None`` is now. Where older events are no longer kept, the first one is a ``Resync``.
         """
-        reader = Merging(self.forget)
         missed = [] if cursor is None else [event for event in self._log if event.seq > cursor]
-        if cursor is not None and cursor < self.state.session.seq - len(missed):
-            reader.put([Resync(origin, self.state.session.seq - len(missed))])
+        reader = Merging(self.forget, max_pending=PENDING + len(missed))
+        seq = self.state.session.seq
+        lost = 0 if cursor is None else seq - len(missed) - cursor
+        if lost > 0:
+            reader.put([Resync(origin, seq - len(missed), lost)])
         if missed:
             reader.put(missed)
         if self.draft is not None:
             message_id, parts = self.draft()
-            reader.put([DraftSnapshot(origin, self.state.session.seq, message_id, parts)])
-        self._readers.append(reader)
-        return reader
+            reader.put([DraftSnapshot(origin, seq, message_id, parts)])
+        return self.join(reader)
 
     def make_room(self) -> None:
         """A reader has room again, or is gone."""
@@ -88,13 +91,16 @@ class Hub:
         return any(isinstance(reader, Lossless) and reader.owner is task for reader in self._readers)
 
     def end(self) -> None:
-        """The session is over: every reader ends behind what it has."""
+        """The session is over: every reader ends behind what it has, also one that joins later."""
+        self._ended = True
         for reader in list(self._readers):
             reader.end()
 
     def join(self, reader: R) -> R:
         """Add a reader of everything from now on."""
         self._readers.append(reader)
+        if self._ended:
+            reader.end()
         return reader
 
     def forget(self, reader: Reader) -> None:

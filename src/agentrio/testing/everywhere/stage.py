@@ -357,8 +357,8 @@ def _telling_thread(fn: Callable[..., Any], visit: Callable[[], None]) -> Callab
 def _tell_from_thread(visit: Callable[[], None]) -> None:
     try:
         trio.from_thread.run_sync(visit)
-    except (trio.Cancelled, trio.RunFinishedError):
-        pass  # nobody waits for this thread any more; the tool itself need not know
+    except (trio.Cancelled, trio.RunFinishedError):  # noqa: ASYNC103  # of a thread that nobody waits for any more
+        pass
 
 
 def _tasks() -> str:

@@ -9,6 +9,7 @@ import attrs
 
 FAILED = 1
 USAGE = 2  # what argparse exits with
+UNAVAILABLE = 69  # EX_UNAVAILABLE of sysexits.h: something that the work needs can't be had
 INTERRUPTED = 130  # as a shell counts: 128 and the number of SIGINT
 BROKEN_PIPE = 141  # 128 and the number of SIGPIPE
 
@@ -29,3 +30,7 @@ class Command:
 
 class Refusal(Exception):
     """A command can't do what it was asked to. The message says why and what helps; it is shown without a traceback."""
+
+    def __init__(self, message: str, code: int = FAILED) -> None:
+        super().__init__(message)
+        self.code = code

@@ -1,6 +1,7 @@
 """The door: options, exit codes, and errors as a Unix tool tells them.
 
-Exit codes: 0 all went well, 1 it did not, 2 wrong usage, 130 left by Ctrl-C, 141 nobody reads the output any more.
+Exit codes: 0 all went well, 1 it did not, 2 wrong usage, 69 something it needs can't be had (a key, a server), 130 left
+by Ctrl-C, 141 nobody reads the output any more.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from argparse import SUPPRESS, Action, ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from .command import BROKEN_PIPE, FAILED, INTERRUPTED, Command, Refusal
+from .chat.command import CHAT
+from .command import BROKEN_PIPE, INTERRUPTED, Command, Refusal
 from .demo.command import DEMO
+from .models import MODELS
 
-COMMANDS: tuple[Command, ...] = (DEMO,)
+COMMANDS: tuple[Command, ...] = (DEMO, CHAT, MODELS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()  # here, where a broken pipe is caught, and not when the interpreter ends
     except Refusal as refusal:
         print(f"agentrio: {refusal}", file=sys.stderr)
-        return FAILED
+        return refusal.code
     except BrokenPipeError:
         _discard_output()
         return BROKEN_PIPE

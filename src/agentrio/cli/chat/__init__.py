@@ -1,0 +1,1 @@
+"""``agentrio chat``: a person, or a pipe, talks to a model."""

@@ -1,0 +1,101 @@
+"""From the options to an agent. All of it happens before the loop runs: a module of tools may take its time."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import attrs
+
+from agentrio.agent.agent import Agent
+from agentrio.agent.tool import Tool
+from agentrio.domain.errors import DeclarationError
+from agentrio.providers.base import Model
+from agentrio.providers.registry import resolve
+
+from ..command import FAILED, UNAVAILABLE, USAGE, Refusal
+
+
+def declare(options: Namespace) -> Agent[None]:
+    """The agent that the options describe.
+
+    Raises:
+        Refusal: they can't be followed.
+    """
+    try:
+        return Agent(
+            name="chat",
+            model=_model(options.model, _account(options)),
+            prompt=options.system or (),
+            tools=[tool for module, names in options.tools for tool in load_tools(module, names)],
+            max_tokens=options.max_tokens,
+            thinking=options.thinking,
+        )
+    except DeclarationError as wrong:
+        raise Refusal(str(wrong), USAGE) from wrong
+
+
+def _account(options: Namespace) -> dict[str, str]:
+    """What the options say in place of the provider's own address and key."""
+    given: dict[str, str] = {}
+    if options.base_url is not None:
+        given["base_url"] = options.base_url
+    if options.api_key_env is not None:
+        key = os.environ.get(options.api_key_env)
+        if not key:
+            raise Refusal(f"there is no key: the variable {options.api_key_env} is not set", UNAVAILABLE)
+        given["api_key"] = key
+    return given
+
+
+def _model(name: str, given: dict[str, str]) -> Model:
+    """The model of that name. Of a server without an address of its own it can be told with one."""
+    provider, _, rest = name.partition(":")
+    if "base_url" in given and rest and provider in _without_address():
+        from agentrio.providers.openai_chat import OpenAIChat
+
+        return OpenAIChat(rest, preset=provider, base_url=given["base_url"], api_key=given.get("api_key"))
+    return cast(Model, attrs.evolve(cast(Any, resolve(name)), **given))
+
+
+def _without_address() -> frozenset[str]:
+    from agentrio.providers.presets import presets
+
+    return frozenset(it.name for it in presets().values() if not (it.base_url or it.base_url_variable))
+
+
+def load_tools(module: str, names: Sequence[str]) -> Iterator[Tool[..., Any]]:
+    """The tools that a module holds under these names; a list of tools may stand under one.
+
+    Raises:
+        Refusal: the module can't be imported, or something in it is no tool.
+    """
+    found = _imported(module)
+    for name in names:
+        if not hasattr(found, name):
+            raise Refusal(f"--tools: the module {module!r} has no {name!r}")
+        value = getattr(found, name)
+        for tool in value if isinstance(value, list | tuple) else (value,):
+            if not isinstance(tool, Tool):
+                raise Refusal(
+                    f"--tools: {module}:{name} is no tool but a {type(tool).__name__}; decorate a function with "
+                    "@read_tool or @write_tool"
+                )
+            yield tool
+
+
+def _imported(module: str) -> Any:
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # as `python -m` has it; the script `agentrio` begins with its own folder
+    try:
+        return importlib.import_module(module)
+    except Exception as wrong:
+        frame = traceback.extract_tb(wrong.__traceback__)[-1]
+        at = "" if "importlib" in frame.filename else f" ({frame.filename}, line {frame.lineno})"
+        why = f"{type(wrong).__name__}: {wrong}{at}"
+        raise Refusal(f"--tools: the module {module!r} can't be imported: {why}", FAILED) from wrong

@@ -1,0 +1,165 @@
+"""What a person types: a line at a time, read in a thread so that the loop goes on meanwhile."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from enum import Enum
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol, TypeAlias
+
+import attrs
+import trio
+
+PROMPT = "> "
+KEPT = 1000  # lines in the history file
+INTERRUPT = "\x03"  # what the key Ctrl-C sends
+
+
+class Left(Enum):
+    """No line came: the input has ended, or Ctrl-C was pressed at an empty prompt."""
+
+    END = "end"
+    INTERRUPTED = "interrupted"
+
+
+Line: TypeAlias = str | Left
+
+
+class Lines(Protocol):
+    """Where lines come from."""
+
+    async def read(self) -> Line:
+        """The next line. A cancelled read leaves its thread behind, and nothing may be read after it."""
+
+
+@contextmanager
+def open_lines(*, history: bool) -> Iterator[Lines]:
+    """Lines of the terminal, with readline's keys where it can be had. The terminal is left as it was found.
+
+    ``history`` says whether lines typed earlier are read from a file, and new ones added to it.
+    """
+    import termios
+
+    found = termios.tcgetattr(0)
+    readline = _readline() if os.isatty(1) else None  # without it there is no place to draw the line that is edited
+    try:
+        yield PlainLines() if readline is None else EditedLines(readline, _history_file() if history else None)
+    finally:
+        with suppress(termios.error):  # the terminal has gone away
+            termios.tcsetattr(0, termios.TCSANOW, found)  # a read that was left behind had its own settings
+
+
+def _readline() -> ModuleType | None:
+    try:
+        import readline
+    except ImportError:
+        return None
+    return readline
+
+
+def _history_file() -> Path:
+    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(base, "agentrio", "chat_history").expanduser()
+
+
+class EditedLines:
+    """Lines edited with readline.
+
+    While a line is edited the terminal hands Ctrl-C on as a key, which ends the line there and marks it: as in a shell,
+    a line that has something in it is dropped, and only at an empty prompt Ctrl-C leaves.
+    """
+
+    def __init__(self, readline: Any, history: Path | None) -> None:
+        self._readline = readline
+        self._history = history
+        self._own_key = getattr(readline, "backend", "readline") == "readline" and "libedit" not in readline.__doc__
+        readline.set_auto_history(False)
+        if self._own_key:  # quoted insert, the key itself, enter; it is drawn as ^C
+            readline.parse_and_bind(r'"\C-c": "\C-v\C-c\C-m"')
+        if history is not None:
+            self._load(history)
+
+    async def read(self) -> Line:
+        """The next line; also after a line was dropped."""
+        return await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
+
+    def _read(self) -> Line:
+        while True:
+            try:
+                with _key_for_interrupt() if self._own_key else nullcontext():
+                    line = input(PROMPT)
+            except EOFError:
+                print()  # behind the prompt
+                return Left.END
+            if INTERRUPT not in line:
+                self._remember(line)
+                return line
+            if line.strip() == INTERRUPT:
+                return Left.INTERRUPTED
+
+    def _load(self, history: Path) -> None:
+        with suppress(OSError):  # a chat without a history is better than none
+            history.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(history, os.O_CREAT | os.O_RDONLY, 0o600))
+            self._readline.read_history_file(history)
+            self._readline.set_history_length(KEPT)
+
+    def _remember(self, line: str) -> None:
+        if not line.strip():
+            return
+        self._readline.add_history(line)
+        if self._history is not None:
+            with suppress(OSError):
+                self._readline.append_history_file(1, self._history)
+
+
+@contextmanager
+def _key_for_interrupt() -> Iterator[None]:
+    """Ctrl-C is a key and no signal. Ctrl-Z and the rest stay what they are."""
+    import termios
+
+    found = termios.tcgetattr(0)
+    changed = termios.tcgetattr(0)
+    changed[6][termios.VINTR] = os.fpathconf(0, "PC_VDISABLE").to_bytes()
+    termios.tcsetattr(0, termios.TCSANOW, changed)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSANOW, found)
+
+
+@attrs.frozen
+class PlainLines:
+    """Lines with no more keys than the terminal itself has; the prompt goes to stderr."""
+
+    async def read(self) -> Line:
+        """The next line."""
+        return await trio.to_thread.run_sync(_read_line, abandon_on_cancel=True)
+
+
+def _read_line() -> Line:
+    # os.read, not sys.stdin: a thread left behind inside sys.stdin would hold its lock, and the exit would hang.
+    print(PROMPT, end="", file=sys.stderr, flush=True)
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        data = os.read(0, 65536)  # a terminal hands over one line, or the piece of it before a Ctrl-D
+        if not data:
+            break
+        line += data
+    return line.decode(errors="replace").rstrip("\n") if line else Left.END
+
+
+async def read_all() -> str:
+    """All of stdin, when it ends."""
+    return await trio.to_thread.run_sync(_read_all, abandon_on_cancel=True)
+
+
+def _read_all() -> str:
+    whole = bytearray()
+    while data := os.read(0, 65536):
+        whole += data
+    return whole.decode(errors="replace")

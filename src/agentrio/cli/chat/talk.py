@@ -1,0 +1,152 @@
+"""The conversation: lines go to the session, its events to the view."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, TypeAlias
+
+import attrs
+import trio
+
+from agentrio.actors.handle import SessionHandle
+from agentrio.actors.runtime import Runtime, open_runtime
+from agentrio.agent.agent import Agent
+from agentrio.domain.errors import DeclarationError
+from agentrio.domain.state import Session
+from agentrio.domain.status import RunResult
+from agentrio.domain.usage import NO_USAGE, Usage
+
+from ..command import FAILED, INTERRUPTED, UNAVAILABLE, USAGE, Refusal
+from .interrupts import Interrupts
+from .lines import Left, Lines
+from .slash import SLASH, Command, Talked, parse
+from .view import View
+
+NEEDS = ("not_provisioned", "dependency_failed", "overloaded", "rate_limited")  # codes: the server can't be had
+
+Outcome: TypeAlias = int | Session
+"""How a session's part of the chat ends: with an exit code, or with the conversation to go on with."""
+
+
+@attrs.define(eq=False)
+class Talk:
+    """A chat with one agent. ``usage`` counts all its runs, those before a ``/load`` too."""
+
+    agent: Agent[Any]
+    view: View
+    usage: Usage = NO_USAGE
+    _session: SessionHandle | None = None
+
+    def stop(self) -> bool:
+        """Stop the open run; whether there was one that nobody had stopped yet."""
+        run = None if self._session is None else self._session.current_run
+        return run is not None and run.stop_reason is None and run.stop(reason="Ctrl-C")
+
+    async def converse(self, lines: Lines) -> int:
+        """Talk until somebody leaves; the exit code."""
+        outcome: Outcome | None = None
+        async with open_runtime() as runtime:
+            while not isinstance(outcome, int):
+                async with self._open(runtime, outcome) as session:
+                    outcome = await self._lines(session, lines)
+        return outcome
+
+    async def once(self, read: Callable[[], Awaitable[str]]) -> int:
+        """Answer the one message that is read; the exit code."""
+        text = await read()
+        if not text.strip():
+            raise Refusal("there is nothing to answer: the input is empty", USAGE)
+        async with open_runtime() as runtime, self._open(runtime) as session:
+            return exit_code(await self.answer(session, text))
+
+    @asynccontextmanager
+    async def _open(self, runtime: Runtime, value: Session | None = None) -> AsyncIterator[SessionHandle]:
+        try:
+            session = await runtime.start_session(self.agent, value=value)
+        except DeclarationError as wrong:
+            raise Refusal(str(wrong), USAGE) from wrong
+        self._session = session
+        try:
+            yield session
+        finally:
+            await session.close_quietly()  # noqa: ASYNC102  # it shields itself
+
+    async def _lines(self, session: SessionHandle, lines: Lines) -> Outcome:
+        while True:
+            line = await lines.read()
+            if isinstance(line, Left):
+                return INTERRUPTED if line is Left.INTERRUPTED else 0
+            outcome = await self._take(session, line)
+            if outcome is not None:
+                return outcome
+
+    async def _take(self, session: SessionHandle, line: str) -> Outcome | None:
+        command = parse(line)
+        if command is not None:
+            return await self._command(session, command)
+        if not line.strip():
+            return None
+        result = await self.answer(session, line)
+        failure = result.failure
+        if failure is not None and failure.code == "crashed":
+            return session.value  # this session is over; another goes on with what was said
+        if failure is not None and failure.code == "not_provisioned" and not failure.recoverable:
+            return UNAVAILABLE  # nothing that can be typed here would set a key
+        return None
+
+    async def answer(self, session: SessionHandle, text: str) -> RunResult[Any]:
+        """Run one message, and show it."""
+        async with session.run(text) as run:
+            async for event in run:
+                self.view.event(event)
+        self.usage += run.result.usage
+        return run.result
+
+    async def _command(self, session: SessionHandle, command: Command) -> Outcome | None:
+        perform = SLASH.get(command.name)
+        if perform is None:
+            self.view.note(f"there is no /{command.name}; /help lists what there is, a space in front sends the line")
+            return None
+        return await perform(Talked(session.value, self.usage), self.view, command.argument)
+
+
+async def converse(agent: Agent[Any], view: View, lines: Lines) -> int:
+    """Talk in a terminal until somebody leaves; the exit code.
+
+    Raises:
+        Refusal, BrokenPipeError: the chat can't begin, or nobody reads the output any more.
+    """
+    return await _interruptible(agent, view, partial(Talk.converse, lines=lines))
+
+
+async def once(agent: Agent[Any], view: View, read: Callable[[], Awaitable[str]]) -> int:
+    """Answer one message; the exit code. Raises as ``converse``."""
+    return await _interruptible(agent, view, partial(Talk.once, read=read))
+
+
+async def _interruptible(agent: Agent[Any], view: View, talk: Callable[[Talk], Awaitable[int]]) -> int:
+    code, failure = INTERRUPTED, None
+    async with trio.open_nursery() as nursery:
+        it = Talk(agent, view)
+        interrupts = Interrupts(it.stop)
+        await nursery.start(interrupts.run)
+        with interrupts.scope:
+            try:
+                code = await talk(it)
+            except (Refusal, BrokenPipeError) as told:  # raised below: out of a nursery it would come in a group
+                failure = told
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return INTERRUPTED if interrupts.left else code
+
+
+def exit_code(result: RunResult[Any]) -> int:
+    """What a shell is told of a run."""
+    if result.status == "succeeded":
+        return 0
+    if result.status == "cancelled":
+        return INTERRUPTED
+    return UNAVAILABLE if result.failure is not None and result.failure.code in NEEDS else FAILED

@@ -13,11 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrio import Agent, open_runtime, read_tool
+from agentrio.actors.emit import Emitter
 from agentrio.actors.hub import KEPT, Hub
 from agentrio.actors.readers import FULL, Reader
 from agentrio.domain.events import (
     DraftSnapshot,
     Event,
+    MessageAdded,
+    MessageCompleted,
     Origin,
     Resync,
     RoundEnded,
@@ -30,6 +33,7 @@ from agentrio.domain.limits import Limits
 from agentrio.domain.parts import Text
 from agentrio.domain.state import Session, SessionState, reduce
 from agentrio.providers.scripted import Reply, Scripted, call
+from agentrio.stores.base import NullJournal
 
 from .feeding import added, origin, read_all, text, texts
 
@@ -131,11 +135,7 @@ def test_joined_at_any_step_replay_and_live_are_the_whole_stream(step: int, from
         elif isinstance(event, TextDelta):
             assert event.offset == len(shown.setdefault(event.message_id, ""))
             shown[event.message_id] += event.text
-    texts_of = {
-        event.message.id: event.message.text
-        for event in structural
-        if hasattr(event, "usage") and hasattr(event, "message")
-    }
+    texts_of = {event.message.id: event.message.text for event in structural if isinstance(event, MessageCompleted)}
     for id, said in shown.items():
         assert texts_of[id] == said
 
@@ -165,6 +165,61 @@ async def _read_into(reader: Reader, seen: list[Event]) -> None:
             seen.append(event)
             if isinstance(event, RunEnded):
                 return
+
+
+# Publishing
+
+
+async def test_an_event_that_is_made_when_it_is_due_may_turn_out_to_be_none(autojump_clock: Any) -> None:
+    """A message that has been sent meanwhile can't be taken back: nothing is told, and no number is used."""
+    hub = a_hub()
+    emitter = Emitter(hub, NullJournal())
+    await emitter.emit_when_due(lambda: [])
+    await emitter.emit(added(0), added(0))
+
+    assert [event.seq for event in await read_all(hub.read_after(0, origin()))] == [1, 2, 3]
+
+
+async def test_commits_are_published_in_the_order_in_which_they_were_asked_for(autojump_clock: Any) -> None:
+    """Two tasks of a session may tell at once; a journal that takes its time must not mix them."""
+
+    class Slow(NullJournal):
+        async def append(self, batch: Sequence[StructuralEvent]) -> None:
+            await trio.sleep(1)
+
+    hub = a_hub()
+    emitter = Emitter(hub, Slow())
+    async with trio.open_nursery() as nursery:
+        for number in (2, 3, 4):
+            nursery.start_soon(emitter.emit, added(number))
+            await trio.testing.wait_all_tasks_blocked()
+
+    told = await read_all(hub.read_after(1, origin()))
+    assert [(event.seq, event.message.id) for event in told if isinstance(event, MessageAdded)] == [
+        (2, "m2"),
+        (3, "m3"),
+        (4, "m4"),
+    ]
+
+
+async def test_a_batch_may_hold_events_of_both_kinds(autojump_clock: Any) -> None:
+    """What is not structural is told and not kept."""
+    hub = a_hub()
+    live = hub.read_after(None, origin())
+    hub.publish([text(0, "It ")])
+
+    assert await read_all(live) == [text(0, "It ")]
+    assert [event.seq for event in await read_all(hub.read_after(0, origin()))] == [1]
+
+
+async def test_the_one_task_that_a_run_waits_for_is_known() -> None:
+    """So that it is not let wait for that run."""
+    hub = a_hub()
+    hub.read_after(None, origin())
+    reader = hub.read_run("s-r9")
+    assert not hub.reads_alone(trio.lowlevel.current_task())
+    reader.owner = trio.lowlevel.current_task()
+    assert hub.reads_alone(trio.lowlevel.current_task())
 
 
 # Waiting

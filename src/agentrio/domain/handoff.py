@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 import attrs
 
@@ -52,7 +52,7 @@ def _parts(
         case ToolResult(parts=inner):
             seen = tuple(_visible(item, images, files) for item in inner)
             yield part if seen == inner else attrs.evolve(part, parts=seen)
-        case _ if own or isinstance(part, (Image, File)):
+        case _ if own:
             yield part
         case Thinking(text=text):
             if text and thinking == "label":
@@ -61,6 +61,8 @@ def _parts(
             return
         case Text() | ToolCall():
             yield part if part.raw is None else attrs.evolve(part, raw=None)
+        case _:
+            assert_never(part)
 
 
 def _visible(part: ResultPart, images: bool, files: bool) -> ResultPart:

@@ -129,12 +129,11 @@ def _why_skip(state: SessionState, run: RunState) -> str | None:
 
 def _under_way(run: RunState) -> bool:
     """Whether a call of the segment that is next was started: what ran side by side before a crash does so again."""
-    started = False
-    for call in run.calls:
-        started = call.kind == "read" and (started or call.started)
-        if call.result is None:
-            break
-    return started or any(call.started and call.result is None for call in run.calls)
+    next_one = next(index for index, call in enumerate(run.calls) if call.result is None)
+    first = next_one
+    while first > 0 and run.calls[first - 1].kind == run.calls[next_one].kind == "read":
+        first -= 1
+    return any(call.started for call in segment(run.calls[first:]))
 
 
 def _between_rounds(state: SessionState, run: RunState) -> Step:

@@ -21,6 +21,8 @@ import httpcore2
 import httpx2
 import trio
 
+from agentrio.providers.wire.chunks import ChunkMerger
+
 PAUSE: Final = object()
 CONNECTIONS = 1_000  # one per running session; above it requests wait for each other
 KEEPALIVE = 100
@@ -145,21 +147,28 @@ def _inflater(encoding: str) -> Callable[[bytes], bytes] | None:
 class PausingStream(httpcore2.AsyncNetworkStream):
     """A connection that can be told to pause its reader where it would have to read the socket.
 
-    ``pauses`` is the task that asked for it: the next user of the connection must not be paused.
+    ``pauses`` is the task that asked for it: the next user of the connection must not be paused. What one read brings
+    in many chunks is given out in one.
     """
 
     def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
         self._stream = stream
+        self._merger = ChunkMerger()
         self.pauses: trio.lowlevel.Task | None = None
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109  # httpcore2's interface
         """As the stream's."""
-        if self.pauses is not None and self.pauses is trio.lowlevel.current_task():
-            await _pause()
-        return await self._stream.read(max_bytes, timeout)
+        while True:
+            if self.pauses is not None and self.pauses is trio.lowlevel.current_task():
+                await _pause()
+            data = await self._stream.read(max_bytes, timeout)
+            merged = self._merger.feed(data)
+            if merged or not data:
+                return merged
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109  # httpcore2's interface
         """As the stream's."""
+        self._merger.start()
         await self._stream.write(buffer, timeout)
 
     async def aclose(self) -> None:

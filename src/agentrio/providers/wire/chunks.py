@@ -1,0 +1,95 @@
+"""Many small chunks of an HTTP/1.1 response put into few: bytes in, bytes out, the same response.
+
+A model server sends each token as a chunk of its own, and h11 takes ten microseconds for one, more than a delta costs
+everywhere else together. Standing between the socket and h11, this puts all chunks of one read into one.
+
+Nothing is judged here: what is no chunked response, or is not well-formed, goes on to h11 as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+_SIZE = re.compile(rb"([0-9a-fA-F]{1,15})(?:;[^\r\n]*)?\r\n")
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
+_INFORMATIONAL = b"HTTP/1.1 1"  # 100 Continue and the like: another head follows
+NO_SIZE = b"?\r\n"  # h11 refuses it, as it would have refused a chunk that does not end where it should
+MAX_HELD = 64 * 1024  # bytes of a head, or of a chunk's size, that are waited for
+
+
+class ChunkMerger:
+    """One connection's incoming bytes. ``start()`` when a request is sent, then ``feed()`` what comes."""
+
+    def __init__(self) -> None:
+        self._next: Literal["head", "size", "data", "end", "anything"] = "head"
+        self._held = b""  # the beginning of a head, a size or an end of line
+        self._missing = 0  # bytes of the current chunk's data
+
+    def start(self) -> None:
+        """What comes next is the head of a response."""
+        if self._next == "anything":
+            self._next = "head"
+
+    def feed(self, data: bytes) -> bytes:
+        """The bytes to pass on; none where more have to come first. Nothing fed is the end: all that is held."""
+        if self._next == "anything" or not data:
+            return self._let_go(data)
+        data = self._held + data
+        self._held = b""
+        at = 0
+        while self._next == "head":
+            end = data.find(b"\r\n\r\n", at) + 4
+            if end < 4:
+                return data[:at] + self._hold(data[at:])
+            self._next = self._behind(data[at:end])
+            at = end
+        return data if self._next == "anything" else data[:at] + self._body(data, at)
+
+    def _behind(self, head: bytes) -> Literal["head", "size", "anything"]:
+        if head.startswith(_INFORMATIONAL):
+            return "head"
+        return "size" if _CHUNKED.search(head) else "anything"
+
+    def _body(self, data: bytes, at: int) -> bytes:
+        """The chunks from ``at`` on, as one, and behind it what is passed on as it is."""
+        pieces: list[bytes] = []
+        rest = b""
+        while at < len(data):
+            if self._next == "data":
+                piece = data[at : at + self._missing]
+                pieces.append(piece)
+                at += len(piece)
+                self._missing -= len(piece)
+                self._next = "data" if self._missing else "end"
+            elif self._next == "end" and data.startswith(b"\r\n", at):
+                at += 2
+                self._next = "size"
+            elif self._next == "size" and (match := _SIZE.match(data, at)) and (size := int(match[1], 16)):
+                at = match.end()
+                self._missing = size
+                self._next = "data"
+            else:
+                rest = self._last(data[at:])
+                break
+        if not pieces:
+            return rest
+        merged = b"".join(pieces)
+        return b"%x\r\n%b\r\n%b" % (len(merged), merged, rest)
+
+    def _last(self, rest: bytes) -> bytes:
+        """What is no further chunk: the start of one, the body's end with its trailers, or nonsense."""
+        if self._next == "end":
+            return self._hold(rest) if rest == b"\r" else self._let_go(NO_SIZE + rest)
+        return self._let_go(rest) if b"\n" in rest else self._hold(rest)
+
+    def _hold(self, rest: bytes) -> bytes:
+        if len(rest) > MAX_HELD:
+            return self._let_go(rest)
+        self._held = rest
+        return b""
+
+    def _let_go(self, rest: bytes) -> bytes:
+        held, self._held = self._held, b""
+        self._next = "anything"
+        return held + rest

@@ -142,14 +142,14 @@ class Assembler(EventAssembler):
             raise from_frame(decode(data), begun=bool(self._order))
 
     def _added(self, frame: Frame) -> None:
-        """An item begins. One that comes again under its id, before it was done, is no new one."""
+        """An item begins. One that comes again at its place and under its id, before it was done, is no new one."""
         json = bytes(frame.item)
         fields = decode(json)
         if not isinstance(fields, dict):
             return
-        known = self._items.get(string(fields.get("id")))
-        if known is None or known.done:
-            self._add(frame.output_index, json, fields)
+        index, known = frame.output_index, self._items.get(string(fields.get("id")))
+        if known is None or known.done or (index is not None and self._items.get(index) is not known):
+            self._add(index, json, fields)
 
     def _done(self, frame: Frame, out: list[PartDelta]) -> None:
         """An item is complete; it may never have been added."""

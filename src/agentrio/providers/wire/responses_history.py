@@ -22,7 +22,7 @@ from typing import Any
 import attrs
 import msgspec
 
-from agentrio.domain.handoff import NO_FILE, ForeignThinking, for_model
+from agentrio.domain.handoff import ForeignThinking, for_model
 from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 
@@ -165,7 +165,7 @@ def _message(texts: list[Text]) -> bytes:
     raws = [text.raw for text in texts if text.raw is not None]
     if not raws:
         text = "".join(text.text for text in texts)
-        return encode({"role": "assistant", "content": text}) if text.strip() else b""
+        return encode({"role": "assistant", "content": text}) if _says(text) else b""
     content = [msgspec.json.decode(raw)["content"][0] for raw in raws]
     told = [piece | {TEXT_KEYS[piece["type"]]: text.text} for piece, text in zip(content, texts, strict=True)]
     return encode(msgspec.json.decode(raws[0]) | {"content": told})
@@ -204,8 +204,13 @@ def _content(parts: Iterable[Part]) -> str | list[dict[str, Any]]:
     """A text where there is nothing else: some servers take no list. Texts of nothing but space say nothing."""
     told = [_told(part) for part in parts if isinstance(part, (Text, Image, File))]
     if all(block["type"] == PAGE for block in told):
-        return "\n\n".join(block["text"] for block in told if block["text"].strip())
-    return [block for block in told if block["type"] != PAGE or block["text"].strip()]
+        return "\n\n".join(block["text"] for block in told if _says(block["text"]))
+    return [block for block in told if block["type"] != PAGE or _says(block["text"])]
+
+
+def _says(text: str) -> bool:
+    """Whether anything of it is left on the wire, which takes no NUL."""
+    return bool(text.replace("\0", "").strip())
 
 
 def _told(part: Text | Image | File) -> dict[str, Any]:
@@ -222,7 +227,5 @@ def _file(file: File) -> dict[str, Any]:
     if file.media_type.startswith("text/"):
         text = base64.b64decode(file.data).decode("utf-8", "replace")
         return {"type": PAGE, "text": f"[File: {file.name or 'unnamed'}]\n{text}"}
-    if not file.data:
-        return {"type": PAGE, "text": NO_FILE}
     name = file.name or f"file.{file.media_type.rpartition('/')[2]}"
     return {"type": "input_file", "filename": name, "file_data": f"data:{file.media_type};base64,{file.data}"}

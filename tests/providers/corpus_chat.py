@@ -107,5 +107,5 @@ def _type(error: Any) -> str | None:
 
 def _quote(error: Any) -> str:
     text = error.get("message") if isinstance(error, dict) else error
-    words = " ".join(text.split())
+    words = " ".join(str(text).split())
     return words if len(words) <= MAX_QUOTE else words[: MAX_QUOTE - 1] + "…"

@@ -38,7 +38,7 @@ def server_of(given: Preset | None, base_url: str | None, client: OpenAIClient |
     if "AsyncAzureOpenAI" in {cls.__name__ for cls in type(client).__mro__}:
         return preset("azure")
     if client is not None and not isinstance(client, httpx2.AsyncClient):
-        base_url = str(client.base_url)
+        base_url = str(getattr(client, "base_url", ""))  # what is no client is refused by ``check_account``
     return preset("openai" if base_url is None or is_openai(base_url) else "compatible")
 
 

@@ -64,7 +64,8 @@ class EventAssembler:
         return out
 
     def _read(self, events: list[Event], out: list[PartDelta]) -> None:
-        raise NotImplementedError
+        """What a wire makes of its events."""
+        ...
 
 
 class WholeBody(EventAssembler):
@@ -125,7 +126,8 @@ class WholeBody(EventAssembler):
         return ProviderError(f"The server's answer is not {self.what}: {why}.", code="invalid_response")
 
     def _read_body(self, found: dict[str, Any], out: list[PartDelta]) -> None:
-        raise NotImplementedError
+        """What a wire makes of its body."""
+        ...
 
 
 def dropped(message: str) -> ProviderError:

@@ -20,7 +20,7 @@ from agentrio.domain.status import Code, StopReason
 from agentrio.domain.usage import NO_USAGE, Usage
 from agentrio.providers.base import ModelResponse, PartDelta, ProviderError
 
-from .assembling import EventAssembler, WholeBody
+from .assembling import MAX_BODY, EventAssembler, WholeBody
 from .chat_frames import CallPiece, Choice, Chunk, Delta, is_error, loose_chunk, read_chunk
 from .chat_parts import AnyPart, CallPart, Calls, TextPart, ThinkingPart, merge_details, name_piece
 from .common import count, put, string
@@ -73,7 +73,9 @@ class Reading:
 
 
 class ChatAssembler(EventAssembler):
-    """Assembles the first choice of one response."""
+    """Assembles the first choice of one response. ``whole`` says that messages add up, as in a body."""
+
+    whole = False
 
     def __init__(self, reading: Reading = Reading(), max_event: int = MAX_EVENT) -> None:
         super().__init__(max_event)
@@ -146,7 +148,7 @@ class ChatAssembler(EventAssembler):
 
     def _choose(self, choice: Choice, out: list[PartDelta]) -> None:
         delta = choice.delta
-        if delta is None and not self._parts:
+        if delta is None and (self.whole or not self._parts):
             delta = choice.message
         if delta is not None:
             self._apply(delta, out)
@@ -273,9 +275,10 @@ class ChatBodyAssembler(WholeBody, ChatAssembler):
     """For an answer that is one JSON body: the same outcome."""
 
     what = "a chat completion"
+    whole = True  # Copilot splits one message into two choices of index 0
 
-    def __init__(self, reading: Reading = Reading()) -> None:
-        super().__init__()
+    def __init__(self, reading: Reading = Reading(), max_body: int = MAX_BODY) -> None:
+        super().__init__(max_body)
         self._reading = reading
 
     def _read_body(self, found: dict[str, Any], out: list[PartDelta]) -> None:

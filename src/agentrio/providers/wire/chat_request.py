@@ -33,6 +33,11 @@ class ChatOptions:
     dialect: Dialect = attrs.field(factory=Dialect)
     max_tokens: int | None = None
     extra: Mapping[str, Any] = attrs.field(factory=dict)
+    key: str = attrs.field(init=False)  # of the conversation, in a request's memo
+
+    @key.default
+    def _key(self) -> str:
+        return f"chat:{self.tag}:{self.dialect}"
 
 
 def encode_request(request: ModelRequest, options: ChatOptions) -> bytes:
@@ -75,10 +80,9 @@ def _refuses_temperature(request: ModelRequest, options: ChatOptions) -> bool:
 
 
 def _conversation(request: ModelRequest, options: ChatOptions) -> Conversation:
-    key = f"chat:{options.tag}:{options.dialect}"
-    found = request.memo.get(key)
+    found = request.memo.get(options.key)
     if not isinstance(found, Conversation):
-        found = request.memo[key] = Conversation(options.tag, options.dialect)
+        found = request.memo[options.key] = Conversation(options.tag, options.dialect)
     found.feed(request.messages)
     return found
 

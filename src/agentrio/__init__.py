@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .domain.status import RunResult as RunResult
     from .domain.usage import Usage as Usage
     from .providers.anthropic import Anthropic as Anthropic
+    from .providers.openai_chat import OpenAIChat as OpenAIChat
     from .providers.scripted import Scripted as Scripted
 
 _HOME = {
@@ -51,6 +52,7 @@ _HOME = {
     "Limits": "domain.limits",
     "Message": "domain.messages",
     "NothingToProceed": "domain.errors",
+    "OpenAIChat": "providers.openai_chat",
     "PromptContext": "agent.prompt",
     "Receipt": "actors.session",
     "Run": "actors.cell",

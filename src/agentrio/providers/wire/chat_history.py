@@ -165,12 +165,11 @@ def _file(file: File, dialect: Dialect) -> dict[str, Any]:
 
 def _results(message: Message, dialect: Dialect, ids: CallIds) -> Iterator[dict[str, Any]]:
     attached: list[dict[str, Any]] = []
-    for part in message.parts:
-        if isinstance(part, ToolResult):
-            text, media = _result(part, dialect)
-            attached += media
-            name = {"name": part.name} if dialect.tool_name else {}
-            yield {"role": "tool", "tool_call_id": ids.of_result(part)} | name | {"content": text}
+    for result in [part for part in message.parts if isinstance(part, ToolResult)]:
+        text, media = _result(result, dialect)
+        attached += media
+        name = {"name": result.name} if dialect.tool_name else {}
+        yield {"role": "tool", "tool_call_id": ids.of_result(result)} | name | {"content": text}
     if attached:
         if dialect.answer_before_user:
             yield BRIDGE

@@ -126,10 +126,13 @@ def _missed_lines(table: Table) -> Sequence[str]:
     found = missed(table)
     if not found:
         return ["Nothing."]
-    return [
-        f"- {target.what}: {value:.2f} {target.unit}".rstrip() + f", the target is {target.limit:g}."
-        for target, value in found
-    ]
+    return [_missed_line(target, value) for target, value in found]
+
+
+def _missed_line(target: Target, value: float) -> str:
+    unit = f" {target.unit}" if target.unit else ""
+    line = f"- {target.what}: {value:.2f}{unit}; the target is {target.limit:g}{unit}."
+    return f"{line} {target.why}".replace("\n", " ").rstrip()
 
 
 def _machine() -> str:

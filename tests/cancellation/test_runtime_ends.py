@@ -83,6 +83,23 @@ async def test_an_outer_cancel_goes_through_the_block() -> None:
     assert not passed
 
 
+async def test_a_cancelled_block_may_use_its_sessions_until_it_has_unwound(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A cancel reaches the block first, and the sessions through it: no step of the block finds them gone."""
+    with trio.CancelScope() as scope:
+        async with open_runtime() as runtime, runtime.open_session(Agent(model=Scripted(["Hello."]))) as session:
+            scope.cancel()
+            for _ in range(5):
+                await trio.lowlevel.cancel_shielded_checkpoint()
+            session.steer("Mind the wind.")
+            async with session.run("Go.") as run:
+                await trio.sleep_forever()
+    assert scope.cancelled_caught
+    assert run.result.status == "cancelled"
+    assert [item.message.text for item in session.value.queue] == ["Mind the wind."]
+
+
 async def test_a_fault_of_the_runtime_is_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """With its cause; and the cancel that it brought upon the body does not leak out of the block with it."""
     monkeypatch.setattr(Models, "close", _fails)

@@ -29,7 +29,7 @@ from .emit import Emitter
 from .hub import Hub
 from .loop import Loop
 from .readers import Reader
-from .supervise import log, shielded
+from .supervise import log, only_cancels, shielded
 from .tool_pool import ToolPool
 
 MAILBOX = 64  # commands that may wait; they are taken at once, so more is a runaway caller
@@ -100,6 +100,7 @@ class SessionActor:
         self._memo = RenderMemo()
         self._queued = state.session.queued_total
         self._nursery: trio.Nursery | None = None
+        self._shield = trio.CancelScope(shield=True)  # its deadline is set when the session closes
         self._underway: set[str] = set()  # messages accepted whose command was not carried out yet
         self._owed = 0  # commands accepted and not carried out yet
         self._carried_out = trio.lowlevel.ParkingLot()
@@ -115,12 +116,16 @@ class SessionActor:
         return Origin(self.value.id, self.agent.name, run)
 
     async def run(self) -> None:
-        """Be the session until it is closed; an open run has ended before this returns or raises."""
+        """Be the session until it is closed; an open run has ended before this returns or raises.
+
+        A cancel from outside reaches the runs, but not the mailbox: the user's block is being cancelled too, and until
+        it has unwound and closes the session, it must not find the session gone.
+        """
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 self.ready.set()
-                with self._inbox:
+                with self._shield, self._inbox:
                     await self._serve()
         finally:
             self.closing = True
@@ -192,13 +197,16 @@ class SessionActor:
     async def _work(self, loop: Loop) -> None:
         try:
             await loop.run()
+        except BaseException as error:
+            if not only_cancels(error):  # an exit, which the mailbox must not hold up
+                self._shut()
+            raise
         finally:
             self.crash = loop.crash or self.crash
             if loop.settled:
                 self.current = self.loop = None
             else:  # its end could not be told, so nothing may follow it: the session is over
-                self.closing = True
-                self._send.close()
+                self._shut()
 
     def check_usable(self) -> None:
         """Raise where the session can't take anything on."""
@@ -299,9 +307,13 @@ class SessionActor:
 
     def close(self) -> None:
         """Take nothing more; stop the run. ``ended`` says when it is done."""
-        self.closing = True
         if self.current is not None:
             self.current.stop(reason="the session was closed")
+        self._shut()
+
+    def _shut(self) -> None:
+        self.closing = True
+        self._shield.deadline = min(self._shield.deadline, trio.current_time() + self.agent.limits.stop_grace)
         self._send.close()
 
 

@@ -62,7 +62,7 @@ def test_at_every_single_step_the_law_holds(
     plot: Plot, player: Player, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The same without a sample, in several orders of tasks."""
-    _told(cancel_everywhere(scenario(plot, player), steps="all", seed=seed), capsys)
+    _told(cancel_everywhere(scenario(plot, player), points="all", seed=seed), capsys)
 
 
 def _told(report: Report, capsys: pytest.CaptureFixture[str]) -> None:

@@ -174,7 +174,7 @@ def _scenario(tool: Tool[..., Any], also: Callable[[Stage], Sequence[str]] = lam
 
 def _problems(tool: Tool[..., Any], *ways: Way) -> str:
     """What a small sweep says against a scenario; it must say something."""
-    report = cancel_everywhere(_scenario(tool), ways=ways or ("stop",), steps="all")
+    report = cancel_everywhere(_scenario(tool), ways=ways or ("stop",), points="all")
     with pytest.raises(CancelFailed) as caught:
         report.check()
     return str(caught.value)
@@ -198,7 +198,7 @@ def test_a_sound_tool_passes() -> None:
         await trio.sleep(1)
         return "slept"
 
-    cancel_everywhere(_scenario(sound), steps="all").check()
+    cancel_everywhere(_scenario(sound), points="all").check()
 
 
 def test_a_leaked_task_is_found() -> None:
@@ -350,18 +350,18 @@ def test_a_replay_that_never_ends_is_told() -> None:
             await trio.sleep_forever()
 
     scenario = attrs.evolve(_scenario(look), consume=hang)
-    report = cancel_everywhere(scenario, ways=["stop"], steps=[40])
+    report = cancel_everywhere(scenario, ways=["stop"], points=[40])
     assert "the replay hung" in str(report.failures)
 
 
 def test_a_failure_says_how_to_see_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The step and the seed are all that it takes."""
+    """The point and the seed are all that it takes."""
     monkeypatch.setattr(Run, "stop", lambda run, *, reason=None: run.outcome is None)
     first = cancel_everywhere(_scenario(look), ways=["stop"], seed=3, sample=5)
     assert first.failures
     failure = first.failures[0]
-    assert f"steps=[{failure.point}], seed=3" in str(failure)
-    again = cancel_everywhere(_scenario(look), ways=["stop"], seed=failure.seed, steps=[failure.point])
+    assert f"points=[{failure.point}], seed=3" in str(failure)
+    again = cancel_everywhere(_scenario(look), ways=["stop"], seed=failure.seed, points=[failure.point])
     assert again.failures == [failure]
 
 

@@ -36,7 +36,7 @@ class Failure:
     problems: tuple[str, ...]
 
     def __str__(self) -> str:
-        head = "undisturbed" if self.way is None else f"ways=[{self.way!r}], steps=[{self.point}], seed={self.seed}"
+        head = "undisturbed" if self.way is None else f"ways=[{self.way!r}], points=[{self.point}], seed={self.seed}"
         return "\n".join([f"- {head}:", *(f"    {_indented(problem)}" for problem in self.problems)])
 
 
@@ -46,7 +46,10 @@ def _indented(text: str) -> str:
 
 @attrs.define
 class Tally:
-    """What one way came to: ``steps`` it could act at, ``replays`` made, ``cancels`` that found something to end.
+    """What one way came to: ``points`` it could act at, ``replays`` made, ``cancels`` that found something to end.
+
+    ``steps`` are the scheduler's steps that the points lie round: half as many, or none where the points are events and
+    tools.
 
     ``endings`` counts how the accepted runs ended, by status, and under ``not accepted`` the replays without one.
     ``slowest`` is the most scheduler steps, of all tasks, from the act to the run's ending; ``longest`` the same in
@@ -54,6 +57,7 @@ class Tally:
     """
 
     steps: int = 0
+    points: int = 0
     replays: int = 0
     cancels: int = 0
     endings: collections.Counter[str] = attrs.field(factory=collections.Counter)
@@ -63,7 +67,7 @@ class Tally:
     def __str__(self) -> str:
         endings = ", ".join(f"{count} {status}" for status, count in sorted(self.endings.items()))
         return (
-            f"{self.steps:5} steps {self.replays:5} replays {self.cancels:5} cancels; "
+            f"{self.steps:5} steps {self.points:5} points {self.replays:5} replays {self.cancels:5} cancels; "
             f"ending at most {self.slowest} steps and {self.longest:.3f} s later; {endings}"
         )
 
@@ -78,7 +82,7 @@ class Report:
 
     @property
     def steps(self) -> int:
-        """Steps that could be acted at, over all ways."""
+        """Scheduler steps that could be acted at, over all ways."""
         return sum(tally.steps for tally in self.tallies.values())
 
     @property

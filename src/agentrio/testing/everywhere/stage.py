@@ -37,7 +37,7 @@ ROUNDING = 1e-6  # seconds
 
 @attrs.define(eq=False)
 class Marks:
-    """Where in the count of steps something happened; infinite where it did not."""
+    """Where in the count of points something happened; infinite where it did not."""
 
     opened: float = math.inf
     accepted: float = math.inf
@@ -125,7 +125,7 @@ class Stage:
     def _watch(self) -> None:
         if self.run is None or self.run.outcome is None or self.marks.ended < math.inf:
             return
-        self.marks.ended = self.stepper.steps
+        self.marks.ended = self.stepper.points
         if self.hit and self._acted is not None:
             steps, time = self._acted
             self.latency = (self.stepper.total - steps, trio.current_time() - time)
@@ -180,17 +180,17 @@ class Stage:
         except Exception as error:
             self._unexpected(error)
         finally:
-            self.marks.over = self.stepper.steps
+            self.marks.over = self.stepper.points
             self._played.set()
 
     async def _converse(self, runtime: Runtime, agent: Agent[Any], hall: trio.Nursery) -> None:
         async with runtime.open_session(agent, id="s_everywhere") as session:
             self.session, self._before = session, session.value
-            self.marks.opened = self.stepper.steps
+            self.marks.opened = self.stepper.points
             tasks = LeakCheck(TaskCounter(hall), ThreadCounter())
             with self._run_scope:
                 await self._run(session)
-            self.marks.left = self.stepper.steps
+            self.marks.left = self.stepper.points
             if self.way not in ("runtime scope", "close"):
                 self.stepper.counting = False
                 await self._quiet(runtime)
@@ -208,7 +208,7 @@ class Stage:
     async def _run(self, session: SessionHandle) -> None:
         async with session.run(self.scenario.prompt) as run:
             self.run = session.current_run
-            self.marks.accepted = self.stepper.steps
+            self.marks.accepted = self.stepper.points
             await self.scenario.consume(self, run)
 
     async def _probe(self, session: SessionHandle) -> None:

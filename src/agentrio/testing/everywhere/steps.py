@@ -15,17 +15,18 @@ RUNAWAY = 200_000  # steps of all tasks; far more than any scenario takes, soon 
 
 @attrs.define(eq=False)
 class Stepper(trio.abc.Instrument):
-    """Counts the steps of the adopted tasks and their descendants; ``act`` is called just before step ``at``.
+    """Counts points in the life of the adopted tasks and their descendants, and calls ``act`` at point ``at``.
 
-    ``watch`` is called after every step of any task. ``total`` counts those. ``faults`` are exceptions of the two,
-    which Trio would only log. ``runaway`` is called once, when tasks take steps without end.
+    Each step has two: just before it, when what the task waited for has come, and just behind it, when the task waits
+    again, perhaps for long. ``watch`` is called after every step of any task, and ``total`` counts those. ``faults``
+    are exceptions of the two, which Trio would only log. ``runaway`` is called once, when tasks take steps without end.
     """
 
     at: int | None
     act: Callable[[], None]
     watch: Callable[[], None]
     runaway: Callable[[], None]
-    steps: int = 0
+    points: int = 0
     total: int = 0
     counting: bool = True
     faults: list[str] = attrs.field(factory=list)
@@ -53,13 +54,20 @@ class Stepper(trio.abc.Instrument):
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
         """Part of Trio's protocol."""
-        self.watch()
+        try:
+            self._point(task)
+            self.watch()
+        except Exception:
+            self.faults.append(traceback.format_exc())
 
     def _step(self, task: trio.lowlevel.Task) -> None:
         self.total += 1
         if self.total == RUNAWAY:
             self.runaway()
+        self._point(task)
+
+    def _point(self, task: trio.lowlevel.Task) -> None:
         if self.counting and task in self._ours:
-            self.steps += 1
-            if self.steps == self.at:
+            self.points += 1
+            if self.points == self.at:
                 self.act()

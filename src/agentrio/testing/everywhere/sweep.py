@@ -16,7 +16,7 @@ from .stage import Stage
 
 __all__ = ["cancel_everywhere"]
 
-Steps: TypeAlias = Literal["sample", "all"] | Sequence[int]
+Points: TypeAlias = Literal["sample", "all"] | Sequence[int]
 
 SAMPLE = 24  # points of each way in a sample
 
@@ -25,14 +25,14 @@ def cancel_everywhere(
     scenario: Scenario,
     *,
     ways: Sequence[Way] = WAYS,
-    steps: Steps = "sample",
+    points: Points = "sample",
     seed: int = 0,
     sample: int = SAMPLE,
 ) -> Report:
-    """Play a scenario once undisturbed, then end it in each of the ways at each of the steps, and judge each replay.
+    """Play a scenario once undisturbed, then end it in each of the ways at each of the points, and judge each replay.
 
     Call it outside of Trio: every replay is a ``trio.run`` of its own, on a virtual clock, its order of tasks fixed by
-    ``seed``. ``steps`` is ``"all"``, or ``"sample"`` (``sample`` points of each way, spread evenly, the same each
+    ``seed``. ``points`` is ``"all"``, or ``"sample"`` (``sample`` points of each way, spread evenly, the same each
     time), or the numbers that a failure named. Scenarios that broke the law are in ``failures``; ``check()`` raises
     for them.
     """
@@ -43,9 +43,10 @@ def cancel_everywhere(
         report.failures.append(Failure(None, 0, seed, tuple(calm.problems)))
         return report
     for way in ways:
-        points = _points(scenario, calm, way)
-        tally = report.tallies[way] = Tally(len(points))
-        for point in _chosen(points, steps, sample):
+        able = _points(scenario, calm, way)
+        steps = 0 if way == "within" or scenario.threads else len(able) // 2
+        tally = report.tallies[way] = Tally(steps, len(able))
+        for point in _chosen(able, points, sample):
             _count(report, tally, _replay(scenario, way, point, seed), seed)
     return report
 
@@ -63,9 +64,9 @@ def _points(scenario: Scenario, calm: Stage, way: Way) -> range:
     if way == "within" or scenario.threads:
         return range(1, calm.visits + 1)
     if way == "stop":
-        return _between(marks.accepted - 1, marks.ended + 1)
+        return _between(marks.accepted - 2, marks.ended + 2)
     if way == "run scope":
-        return _between(marks.accepted - 1, marks.left + 1)
+        return _between(marks.accepted - 2, marks.left + 2)
     return _between(1, marks.over)
 
 
@@ -73,14 +74,20 @@ def _between(first: float, last: float) -> range:
     return range(0) if math.inf in (first, last) else range(max(1, int(first)), int(last) + 1)
 
 
-def _chosen(points: range, steps: Steps, sample: int) -> Sequence[int]:
-    if steps == "all":
-        return points
-    if steps != "sample":
-        return [point for point in steps if isinstance(point, int)]
-    if len(points) <= sample:
-        return points
-    return sorted({points[index * (len(points) - 1) // (sample - 1)] for index in range(sample)})
+def _chosen(able: range, points: Points, sample: int) -> Sequence[int]:
+    if points == "all":
+        return able
+    if points != "sample":
+        return [point for point in points if isinstance(point, int)]
+    if len(able) <= sample:
+        return able
+    return sorted({able[_spread(index, len(able), sample)] for index in range(sample)})
+
+
+def _spread(index: int, among: int, sample: int) -> int:
+    """The place of a sampled point: spread evenly, and before and behind a step by turns."""
+    place = index * (among - 1) // (sample - 1)
+    return place - 1 if place and place % 2 != index % 2 else place
 
 
 def _count(report: Report, tally: Tally, stage: Stage, seed: int) -> None:

@@ -158,6 +158,7 @@ async def test_the_sdk_reads_text_thinking_calls_and_usage(ask: Ask, stream: boo
         (
             TextReply("Grüße aus dem hohen Norden 🌍", thinking="Let me think.", usage=USAGE),
             CallsReply(calls, text="A moment."),
+            CallsReply([Call("now")]),
             TextReply("And th", stop_reason="max_tokens"),
             TextReply("I can't.", stop_reason="refusal"),
         )
@@ -168,8 +169,9 @@ async def test_the_sdk_reads_text_thinking_calls_and_usage(ask: Ask, stream: boo
     made = [("call_000002_0", "forecast", '{"city":"Oslo","days":3}'), ("call_own", "now", "{}")]
     assert (told[1].text, told[1].stop) == ("A moment.", words["calls"])
     assert told[1].calls == [*made, ("call_000002_2", "odd", '{"city": "Os')]
-    assert (told[2].text, told[2].stop) == ("And th", words["cut"])
-    assert (told[3].text, told[3].refusal, told[3].stop) == ("", "I can't.", words["refusal"])
+    assert (told[2].text, told[2].calls) == ("", [("call_000003_0", "now", "{}")])
+    assert (told[3].text, told[3].stop) == ("And th", words["cut"])
+    assert (told[4].text, told[4].refusal, told[4].stop) == ("", "I can't.", words["refusal"])
 
 
 @both
@@ -211,9 +213,11 @@ async def test_an_endless_reply_ends_with_its_client(path: str, open_client: Ope
     """The server sees the disconnect at once."""
     script = [TextReply("more ", fault=Fault(endless=True), pace=Pace(coalesce=64))]
     async with open_model_server(script) as server, open_client(server) as client:
-        async with client.stream("POST", path, json={"model": "m", "stream": True}):
+        question = {"input": "Hi"} if path.endswith("responses") else {"messages": [{"role": "user", "content": "Hi"}]}
+        async with client.stream("POST", path, json={"model": "m", "stream": True} | question):
             await server.wait_headers()
-        exchange = await server.wait_disconnect()
+        await server.wait_disconnect()
+        exchange = await server.wait_ended()
     assert exchange.ended == "client_closed"
 
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .domain.usage import Usage as Usage
     from .providers.anthropic import Anthropic as Anthropic
     from .providers.openai_chat import OpenAIChat as OpenAIChat
+    from .providers.openai_responses import OpenAIResponses as OpenAIResponses
     from .providers.scripted import Scripted as Scripted
 
 _HOME = {
@@ -53,6 +54,7 @@ _HOME = {
     "Message": "domain.messages",
     "NothingToProceed": "domain.errors",
     "OpenAIChat": "providers.openai_chat",
+    "OpenAIResponses": "providers.openai_responses",
     "PromptContext": "agent.prompt",
     "Receipt": "actors.session",
     "Run": "actors.cell",

@@ -216,7 +216,7 @@ def test_reasoning_goes_only_before_what_came_of_it() -> None:
     """FAULTS J08: the server refuses it alone, and before what it did not make."""
     thought = Thinking("Hm", raw=REASONING)
     assert items(said(thought)) == []
-    assert items(said(thought, Text("cut off"))) == [{"role": "assistant", "content": "cut off"}]
+    assert items(said(thought, Text("cut off"))) == [{"type": "message", "role": "assistant", "content": "cut off"}]
     assert items(said(thought, Text(" ")), HI) == [{"role": "user", "content": "hi"}]
     assert items(said(Text("Hi", MESSAGE), thought))[-1]["type"] == "message"
     assert [item["type"] for item in items(said(thought, thought, called("c1", "call_1", CALL)))] == [
@@ -245,6 +245,7 @@ def test_another_models_answer_is_told_in_plain_terms() -> None:
         )  # fmt: skip
         told, call, output = items(answer, results(returned("c1")))
         assert told == {
+            "type": "message",
             "role": "assistant",
             "content": "[Reasoning of another model]\nHm\n[End of that reasoning]\n\nSo.And.",
         }

@@ -161,11 +161,11 @@ def _head(raw: str) -> dict[str, Any]:
 
 
 def _message(texts: list[Text]) -> bytes:
-    """One message: in its item, or as plain text where no server made it."""
+    """One message: in its item, or as plain text where no server made it. llama.cpp needs its type said."""
     raws = [text.raw for text in texts if text.raw is not None]
     if not raws:
         text = "".join(text.text for text in texts)
-        return encode({"role": "assistant", "content": text}) if _says(text) else b""
+        return encode({"type": "message", "role": "assistant", "content": text}) if _says(text) else b""
     content = [msgspec.json.decode(raw)["content"][0] for raw in raws]
     told = [piece | {TEXT_KEYS[piece["type"]]: text.text} for piece, text in zip(content, texts, strict=True)]
     return encode(msgspec.json.decode(raws[0]) | {"content": told})

@@ -56,7 +56,7 @@ format: .venv/.tox ## let ruff mend and format what it can
 	@$(TOX) run -q -e format
 
 clean: ## remove everything that these targets made
-	rm -rf .venv .tox build dist docs/_build docs/_generated .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .tox build dist docs/_build docs/_generated docs/providers.md .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.made:

@@ -1,4 +1,4 @@
-"""Sphinx configuration, and the hook that writes the reference from what the package exports."""
+"""Sphinx configuration, and the hooks that write pages from the code: the reference, and the table of servers."""
 
 from __future__ import annotations
 
@@ -68,5 +68,36 @@ def _directive(value: Any) -> str:
     return "autofunction" if inspect.isroutine(value) else "autodata"
 
 
+PROVIDERS = Path(__file__).parent / "providers.md"
+
+SERVERS = """\
+# Servers of the Chat Completions wire
+
+Written from `presets.toml`, where each fact stands with its source. What is not listed is as the wire's own
+documentation has it. [How to choose one](howto/providers.md) says how they are named; Anthropic and OpenAI's Responses
+API have wires of their own.
+"""
+
+
+def write_providers(app: Sphinx) -> None:
+    """Write the page of the servers that are known by name."""
+    from agentrio.providers.presets import presets
+
+    PROVIDERS.write_text("\n".join([SERVERS, *map(_server, presets().values())]), encoding="utf-8")
+
+
+def _server(preset: Any) -> str:
+    lines = [f"## {preset.name}", "", f"{preset.title}.", ""]
+    if preset.sources:
+        lines += ["| fact | value | source |", "|---|---|---|"]
+    for fact, source in preset.sources.items():
+        home = next(it for it in (preset, preset.dialect, preset.reading) if hasattr(it, fact))
+        value = getattr(home, fact)
+        told = {True: "yes", False: "no"}.get(value, f"`{value}`")
+        lines.append(f"| {fact.replace('_', ' ')} | {told} | {f'<{source}>' if '://' in source else source} |")
+    return "\n".join([*lines, ""])
+
+
 def setup(app: Sphinx) -> None:
     app.connect("builder-inited", write_reference)
+    app.connect("builder-inited", write_providers)

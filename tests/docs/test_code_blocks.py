@@ -16,7 +16,7 @@ import attrs
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/howto").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\nIt prints:\n\n```text\n(?P<printed>.*?)^```\n)?", re.M | re.S)
 NEEDS_KEY = re.compile(r"# needs \w+_API_KEY\n")
 

@@ -6,7 +6,8 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 
@@ -15,10 +16,10 @@ import trio.testing
 
 from agentrio.testing.loopback.script import Script
 from agentrio.testing.loopback.script_json import load_recordings, load_script
-from agentrio.testing.loopback.server import open_model_server
+from agentrio.testing.loopback.server import ModelServer, open_model_server
 
 DESCRIPTION = """\
-A model server for tests, on 127.0.0.1: it speaks the Anthropic Messages wire, answers from a script or from
+A model server for tests, on 127.0.0.1: it speaks the wires of Anthropic and OpenAI, answers from a script or from
 recorded files, fails as it is told, and keeps a record of what it saw. It prints its URL as the first line, and ends
 with its stdin, or at SIGTERM."""
 
@@ -42,6 +43,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--replay", type=Path, nargs="+", metavar="PATH", help="recorded .sse or .json files, or folders"
     )
     parser.add_argument("--repeat", action="store_true", help="begin again after the last reply")
+    parser.add_argument(
+        "--no-validate", dest="validate", action="store_false", help="answer requests that a provider would refuse, too"
+    )
     parser.add_argument("--ignore-stdin", action="store_true", help="do not end when stdin does")
     return parser.parse_args(arguments)
 
@@ -54,12 +58,16 @@ def main() -> None:
     except (OSError, ValueError) as error:
         sys.exit(f"cannot read the replies: {error}")
     script = Script(script.replies, repeat=script.repeat or options.repeat)
-    trio.run(partial(_serve, script, port=options.port, watch_stdin=not options.ignore_stdin))
+    open_server = partial(open_model_server, script, port=options.port, validate=options.validate)
+    trio.run(partial(_serve, open_server, watch_stdin=not options.ignore_stdin))
 
 
-async def _serve(script: Script, *, port: int, watch_stdin: bool) -> None:
+OpenServer = Callable[[], AbstractAsyncContextManager[ModelServer]]
+
+
+async def _serve(open_server: OpenServer, *, watch_stdin: bool) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with trio.open_nursery() as nursery, open_model_server(script, port=port) as server:
+        async with trio.open_nursery() as nursery, open_server() as server:
             print(server.base_url, flush=True)
             if watch_stdin:
                 nursery.start_soon(_watch_stdin, nursery.cancel_scope)

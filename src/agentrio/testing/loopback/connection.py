@@ -21,7 +21,7 @@ from agentrio.testing.loopback.desk import Desk
 from agentrio.testing.loopback.http1 import RawRequest, RequestParser, head
 from agentrio.testing.loopback.record import Exchange, Moment
 from agentrio.testing.loopback.script import ErrorReply, Received, Reply
-from agentrio.testing.loopback.wires import MESSAGES, WIRES
+from agentrio.testing.loopback.wires import MESSAGES, WIRES, Wire
 
 __all__ = ["Connection"]
 
@@ -118,8 +118,7 @@ class Connection:
     async def _answer(self, arrival: _Arrival) -> bool:
         exchange, received = arrival.exchange, arrival.received
         wire = WIRES.get(urlsplit(received.path).path)
-        served = wire is not None or self._desk.next_is_raw()
-        reply = self._desk.reply_to(received) if served else _no_such_path(received)
+        reply = self._reply(received, wire)
         fault, pace = reply.fault, reply.pace
         if pace.before_headers:
             await trio.sleep(pace.before_headers)
@@ -136,6 +135,11 @@ class Connection:
         self._end(exchange, "sent")
         self._dead = fault.dead_reused
         return not fault.close_after
+
+    def _reply(self, received: Received, wire: Wire | None) -> Reply:
+        if wire is None:
+            return self._desk.reply_to(received) if self._desk.next_is_raw() else _no_such_path(received)
+        return self._desk.refusal_of(received, wire) or self._desk.reply_to(received)
 
     async def _send(self, exchange: Exchange, response: Response, delay: float) -> None:
         await self._stream.send_all(head(response.status, response.headers))

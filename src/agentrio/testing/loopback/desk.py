@@ -11,6 +11,8 @@ import trio.testing
 from agentrio.testing.loopback.http1 import RawRequest
 from agentrio.testing.loopback.record import Exchange, Moment, safe_headers
 from agentrio.testing.loopback.script import Answer, ErrorReply, RawReply, Received, Reply, Script
+from agentrio.testing.loopback.wires import Wire, refusal
+from agentrio.testing.validators import Demands
 
 __all__ = ["Desk", "ScriptLike"]
 
@@ -18,10 +20,14 @@ ScriptLike = Script | Sequence[Reply] | Answer
 
 
 class Desk:
-    """Hands out replies in the order of the requests, and keeps the record."""
+    """Hands out replies in the order of the requests, and keeps the record.
 
-    def __init__(self, script: ScriptLike) -> None:
+    With ``demands``, a request that breaks them is refused, and takes no reply.
+    """
+
+    def __init__(self, script: ScriptLike, demands: Demands | None = None) -> None:
         self._script: Script | Answer = script if isinstance(script, Script) or callable(script) else Script(script)
+        self._demands = demands
         self._taken = 0
         self._connections = 0
         self._waiters = trio.lowlevel.ParkingLot()
@@ -43,6 +49,10 @@ class Desk:
         self.record.append(exchange)
         self.changed()
         return received, exchange
+
+    def refusal_of(self, request: Received, wire: Wire) -> Reply | None:
+        """Return what a provider would answer to a request that it does not take; None where it does."""
+        return None if self._demands is None else refusal(wire, request, self._demands)
 
     def reply_to(self, request: Received) -> Reply:
         """Return the next reply; after the last one, an error 500 that names the counts.

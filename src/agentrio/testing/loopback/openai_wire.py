@@ -10,8 +10,9 @@ from collections.abc import Mapping
 import msgspec
 
 from agentrio.testing.loopback.script import Call, CallsReply, ModelReply, Received, WireUsage
+from agentrio.testing.validators import Problem
 
-__all__ = ["CREATED", "arguments_of", "call_id", "calls_of", "error_body", "error_of", "prompt_tokens"]
+__all__ = ["CREATED", "arguments_of", "call_id", "calls_of", "error_body", "error_of", "prompt_tokens", "refused_body"]
 
 CREATED = 1_767_225_600  # seconds; the server's answers do not depend on the day
 ERRORS: Mapping[int, tuple[str, str | None]] = {
@@ -29,6 +30,13 @@ def error_body(status: int, error_type: str | None, message: str) -> bytes:
     """Return the body of an error status; without a type, the type and code that the API has for the status."""
     kind, code = ERRORS.get(status, ("server_error", None)) if error_type is None else (error_type, error_type)
     return msgspec.json.encode({"error": error_of(kind, code, message)})
+
+
+def refused_body(problem: Problem) -> bytes:
+    """Return the body that refuses a request, naming the parameter."""
+    return msgspec.json.encode(
+        {"error": error_of("invalid_request_error", None, str(problem)) | {"param": problem.path or None}}
+    )
 
 
 def error_of(kind: str, code: str | None, message: str) -> dict[str, object]:

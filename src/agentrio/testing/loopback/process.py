@@ -76,6 +76,7 @@ async def open_model_server_process(
     *,
     replay: Sequence[Path] = (),
     repeat: bool = False,
+    validate: bool = True,
 ) -> AsyncGenerator[ProcessModelServer]:
     """Serve a script, or recorded files, from another process for the length of the block.
 
@@ -83,6 +84,7 @@ async def open_model_server_process(
         script: Replies in the order of the requests. A function cannot cross to the process.
         replay: Recorded files or folders of them, in place of a script.
         repeat: Begin again after the last reply.
+        validate: Answer 400 to a request that the wire's provider would refuse.
 
     The process ends with the block. It also ends by itself when this process does.
 
@@ -90,7 +92,8 @@ async def open_model_server_process(
         RuntimeError: The process ended before it said where it listens; its words are on stderr.
     """
     with tempfile.TemporaryDirectory(prefix="agentrio-loopback-") as folder:
-        process = await _start(_arguments(Path(folder), script, replay, repeat))
+        more = [] if validate else ["--no-validate"]
+        process = await _start([*_arguments(Path(folder), script, replay, repeat), *more])
         try:
             yield ProcessModelServer(await _first_line(process), process.pid)
         finally:

@@ -12,6 +12,7 @@ import trio.testing
 from agentrio.testing.loopback.connection import WAITS, Connection
 from agentrio.testing.loopback.desk import Desk, ScriptLike
 from agentrio.testing.loopback.record import Exchange
+from agentrio.testing.validators import Demands
 
 __all__ = ["LoopbackCrashed", "ModelServer", "open_model_server"]
 
@@ -60,12 +61,16 @@ class ModelServer:
 
 
 @asynccontextmanager
-async def open_model_server(script: ScriptLike, *, port: int = 0) -> AsyncGenerator[ModelServer]:
+async def open_model_server(
+    script: ScriptLike, *, port: int = 0, validate: bool | Demands = True
+) -> AsyncGenerator[ModelServer]:
     """Serve a script on 127.0.0.1 for the length of the block.
 
     Args:
         script: Replies in the order of the requests, a `Script`, or a function from `Received` to a reply.
         port: Port to listen on; 0 takes a free one.
+        validate: Whether a request that the wire's provider would refuse is answered with its error 400, and takes no
+            reply of the script. `Demands` are those of a particular server.
 
     Leaving the block closes every connection. The body's own exception passes as it is. A function of the script
     that raises ends the block with `LoopbackCrashed`; a body that failed as well makes it a group of both.
@@ -73,7 +78,8 @@ async def open_model_server(script: ScriptLike, *, port: int = 0) -> AsyncGenera
     Raises:
         OSError: The port is taken.
     """
-    desk = Desk(script)
+    demands = validate if isinstance(validate, Demands) else Demands() if validate else None
+    desk = Desk(script, demands)
     body_error: BaseException | None = None
     crashes: list[Exception] = []
     listeners = await trio.open_tcp_listeners(port, host=HOST)

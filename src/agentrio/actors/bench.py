@@ -34,7 +34,7 @@ class Bench:
     hub: Hub
     emitter: Emitter
     pool: ToolPool
-    client: Callable[[], Awaitable[ModelClient]]
+    client: Callable[[Any], Awaitable[ModelClient]]
     rng: random.Random
     memo: RenderMemo
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Literal
 
@@ -22,7 +23,7 @@ from agentrio.domain.events import (
     ThinkingDelta,
     ToolInputDelta,
 )
-from agentrio.domain.messages import Message
+from agentrio.domain.messages import Message, ModelTag
 from agentrio.domain.parts import Part, Text, Thinking, ToolCall
 from agentrio.domain.render import ModelRequest, RequestInputs, render, request_chars
 from agentrio.domain.status import Failure, Status
@@ -37,7 +38,22 @@ LENGTH_RETRIES = 2
 JITTER = 0.25  # of the delay, at most
 LONGEST_RETRY_AFTER = 60.0  # seconds; a server that asks for more is told of, not waited for
 
-RetryKind = Literal["request", "stream", "length", "response"]
+RetryKind = Literal["request", "stream", "length", "response", "fallback"]
+
+FALLS_BACK = frozenset(
+    {
+        "context_overflow",
+        "dependency_failed",
+        "invalid_response",
+        "not_provisioned",
+        "overloaded",
+        "rate_limited",
+        "stream_dropped",
+        "unauthorized",
+        "unsupported",
+    }
+)
+"""Failures that another model may not have."""
 
 
 @attrs.define(eq=False)
@@ -46,6 +62,7 @@ class OpenMessage:
 
     id: str
     stream: ModelStream
+    tag: ModelTag
 
 
 class ModelCalls:
@@ -55,6 +72,7 @@ class ModelCalls:
         self._bench = bench
         self._attempt = 0
         self._max_tokens: int | None = None
+        self._models = deque(bench.agent.models)
         self.open: OpenMessage | None = None
         self.discarded = NO_USAGE
 
@@ -71,7 +89,7 @@ class ModelCalls:
             await self._end(round, inputs)
             return
         try:
-            response = await self._respond(inputs, _Schedule(bench))
+            response = await self._fall_back(inputs)
         except ProviderError as error:
             await self._end(round, failure_of(error))
             return
@@ -94,6 +112,19 @@ class ModelCalls:
         if size > most:
             raise ProviderError(f"The conversation has {size} characters; the limit is {most}.", code="limit")
         return request
+
+    async def _fall_back(self, inputs: RequestInputs) -> ModelResponse:
+        """The response of the first model that gives one; those that failed for good are not asked again."""
+        while True:
+            try:
+                return await self._respond(inputs, _Schedule(self._bench))
+            except ProviderError as error:
+                if error.code not in FALLS_BACK or len(self._models) == 1:
+                    raise
+                self._models.popleft()
+                most = len(self._bench.agent.fallbacks)
+                attempt = most - len(self._models) + 1
+                await self._wait(_Retry("fallback", attempt, most, 0.0, error.message))
 
     async def _respond(self, inputs: RequestInputs, schedule: _Schedule) -> ModelResponse:
         """The response worth keeping, after as many attempts as the schedule allows."""
@@ -123,11 +154,12 @@ class ModelCalls:
         bench = self._bench
         self._attempt += 1
         limits = bench.limits
-        client = await bench.client()
+        model = self._models[0]
+        client = await bench.client(model)
         timeouts = Timeouts(limits.connect_timeout, limits.idle_timeout)
         async with client.stream(request, timeouts) as stream:
             message_id = ids.assistant_id(bench.run.id, bench.state.rounds, self._attempt)
-            self._start(OpenMessage(message_id, stream))
+            self._start(OpenMessage(message_id, stream, model.tag))
             hub, receive = bench.hub, stream.receive
             while True:
                 await hub.room()
@@ -179,7 +211,7 @@ class ModelCalls:
             return
         opened = self.take_open()
         assert opened is not None
-        message = Message(opened.id, "assistant", self.numbered(response.parts), bench.agent.model.tag)
+        message = Message(opened.id, "assistant", self.numbered(response.parts), opened.tag)
         await bench.emitter.emit(
             MessageCompleted(
                 bench.origin,

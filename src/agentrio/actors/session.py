@@ -179,7 +179,7 @@ class SessionActor:
         return self.accept(None, caller_deadline)
 
     def _bench(self, run: Run) -> Bench:
-        around, model = self._around, self.agent.model
+        around = self._around
         return Bench(
             run,
             self.origin(run.id),
@@ -189,7 +189,7 @@ class SessionActor:
             self.hub,
             self.emitter,
             around.pool,
-            lambda: around.client(model),
+            around.client,
             around.rng,
             self._memo,
         )

@@ -65,7 +65,7 @@ async def _close_message(bench: Bench, models: ModelCalls, why: str) -> None:
         bench.hub.tell([MessageDiscarded(bench.origin, bench.seq, opened.id, why)])
         models.discarded += response.usage
         return
-    message = Message(opened.id, "assistant", parts, bench.agent.model.tag, interrupted=cut)
+    message = Message(opened.id, "assistant", parts, opened.tag, interrupted=cut)
     await bench.emitter.emit(
         MessageCompleted(
             bench.origin, message, response.usage, response.stop_reason, response.raw_stop_reason, models.discarded

@@ -50,7 +50,8 @@ class Agent(Generic[Out]):
     """An immutable declaration. Building one touches no network.
 
     ``model`` is a model object, or a string such as ``"anthropic:claude-sonnet-5"``. ``prompt`` is a text or a list of
-    layers. ``max_tokens``, ``thinking`` and ``temperature`` are left to the provider where they are None.
+    layers. ``max_tokens``, ``thinking`` and ``temperature`` are left to the provider where they are None. Where a model
+    fails for good, its retries used up, the ``fallbacks`` are asked in order; a run stays with the one that answered.
 
     Raises:
         DeclarationError: a declaration is wrong; the message says what, where and how to mend it.
@@ -64,6 +65,7 @@ class Agent(Generic[Out]):
     max_tokens: int | None = None
     thinking: ThinkingLevel | None = None
     temperature: float | None = None
+    fallbacks: tuple[DeclaredModel, ...] = ()
     output_type: type[Out] | None = None
     by_name: Mapping[str, Tool[..., Any]] = attrs.field(init=False, repr=False)
 
@@ -71,6 +73,7 @@ class Agent(Generic[Out]):
         self,
         *,
         model: str | DeclaredModel,
+        fallbacks: Sequence[str | DeclaredModel] = (),
         name: str = "agent",
         prompt: str | Sequence[str | PromptLayer] = (),
         tools: Sequence[Tool[..., Any]] = (),
@@ -86,6 +89,7 @@ class Agent(Generic[Out]):
         checked = _check_tools(name, tools)
         self.__attrs_init__(  # pyright: ignore[reportAttributeAccessIssue]  # attrs makes it for init=False
             model=_resolve_model(name, model),
+            fallbacks=_resolve_fallbacks(name, fallbacks),
             name=name,
             prompt=check_layers(name, (prompt,) if isinstance(prompt, str) else _check_list(name, "prompt", prompt)),
             tools=checked,
@@ -96,6 +100,11 @@ class Agent(Generic[Out]):
             output_type=output_type,
         )
         object.__setattr__(self, "by_name", {tool.name: tool for tool in checked})
+
+    @property
+    def models(self) -> tuple[DeclaredModel, ...]:
+        """The model, then its fallbacks."""
+        return (self.model, *self.fallbacks)
 
     @property
     def fingerprint(self) -> str:
@@ -134,6 +143,12 @@ def _resolve_model(name: str, model: object) -> DeclaredModel:
         f"Agent {name!r}: model is a {type(model).__name__}; give a string such as 'anthropic:claude-sonnet-5', "
         "or a model object such as Anthropic(...) or Scripted(...)."
     )
+
+
+def _resolve_fallbacks(name: str, models: Sequence[str | DeclaredModel]) -> tuple[DeclaredModel, ...]:
+    if isinstance(models, str):
+        raise DeclarationError(f"Agent {name!r}: fallbacks is a list; write fallbacks=[{models!r}].")
+    return tuple(_resolve_model(name, model) for model in _check_list(name, "fallbacks", models))
 
 
 def _check_tools(name: str, tools: Sequence[object]) -> tuple[Tool[..., Any], ...]:

@@ -181,12 +181,15 @@ class MemoryPatched:
 
 @attrs.frozen
 class Retrying:
-    """A model call will be made again after ``delay`` seconds: attempt ``attempt`` of ``most`` retries."""
+    """A model call will be made again after ``delay`` seconds: attempt ``attempt`` of ``most`` retries of its kind.
+
+    Of kind ``fallback`` it goes to the agent's next model.
+    """
 
     structural: ClassVar = False
     origin: Origin
     seq: int
-    kind: Literal["request", "stream", "length", "response"]
+    kind: Literal["request", "stream", "length", "response", "fallback"]
     attempt: int
     most: int
     delay: float

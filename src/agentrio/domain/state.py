@@ -209,9 +209,12 @@ def _fold_run(state: SessionState, run: RunState, event: Event) -> SessionState:
 def _complete(state: SessionState, run: RunState, event: MessageCompleted) -> SessionState:
     message = event.message
     state = _session(state, messages=(*state.session.messages, message))
+    tag = message.model
     return _run(
         state,
         run,
+        model=run.model if tag is None else tag.model,
+        provider=run.provider if tag is None else tag.provider,
         responded=True,
         calls=tuple(CallState(call) for call in message.calls),
         stop_reason=event.stop_reason,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal, TypeAlias
 
@@ -90,7 +90,7 @@ class Runtime:
         value: Session | None = None,
         identity: Identity | None = None,
         services: Any = None,
-    ) -> AsyncIterator[SessionHandle]:
+    ) -> AsyncGenerator[SessionHandle]:
         """A session for the time of a block: leaving it stops an open run and closes the session.
 
         ``value`` continues an earlier conversation. Arguments and errors are those of ``start_session``.
@@ -259,7 +259,7 @@ async def open_runtime(
     threads: int = 40,
     rng: random.Random | None = None,
     **later: Any,
-) -> AsyncIterator[Runtime]:
+) -> AsyncGenerator[Runtime]:
     """A runtime for the time of a block.
 
     ``agents`` can be opened by name. ``threads`` bounds how many plain ``def`` tools run at once; ``rng`` gives the
@@ -295,7 +295,7 @@ async def open_runtime(
 
 
 @asynccontextmanager
-async def _surrounded(runtime: Runtime) -> AsyncIterator[None]:
+async def _surrounded(runtime: Runtime) -> AsyncGenerator[None]:
     """The nurseries round the user's block, which raises nothing but cancels here."""
     async with trio.open_nursery() as outer:
         infrastructure = _Infrastructure(runtime._pool, runtime._models)

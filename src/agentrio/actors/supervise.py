@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
 import trio
@@ -17,7 +17,7 @@ EXITS = (KeyboardInterrupt, SystemExit)
 
 
 @contextmanager
-def shielded(seconds: float) -> Iterator[trio.CancelScope]:
+def shielded(seconds: float) -> Generator[trio.CancelScope]:
     """A block that a cancel from outside can't interrupt, for so many seconds at most.
 
     Every shield of the library is opened here, so that none stands without a deadline.

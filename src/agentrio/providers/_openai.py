@@ -9,7 +9,7 @@ that you made yourself is sent through, by its ``post``: its credential may be f
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from types import ModuleType
@@ -160,7 +160,7 @@ def is_header(text: object) -> bool:
 
 
 @asynccontextmanager
-async def open_connection(account: Account, path: str, sdk_path: str | None = None) -> AsyncIterator[Connection]:
+async def open_connection(account: Account, path: str, sdk_path: str | None = None) -> AsyncGenerator[Connection]:
     """Where a model's requests go, for one runtime: the base URL with ``path`` behind it.
 
     ``sdk_path`` is given to a client of the SDK instead, where that has another idea of its base URL (Azure). The SDK
@@ -332,7 +332,7 @@ class Connection:
     _secrets: tuple[str, ...] = attrs.field(repr=False)
 
     @asynccontextmanager
-    async def stream(self, body: bytes, timeouts: Timeouts, assemblers: Assemblers) -> AsyncIterator[ModelStream]:
+    async def stream(self, body: bytes, timeouts: Timeouts, assemblers: Assemblers) -> AsyncGenerator[ModelStream]:
         """One attempt. Entering waits for the response's headers; leaving early closes the connection.
 
         Raises:

@@ -9,7 +9,7 @@ yourself) it goes through the SDK's own ``post``.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from types import ModuleType
@@ -87,7 +87,7 @@ class Anthropic:
         return self._open()
 
     @asynccontextmanager
-    async def _open(self) -> AsyncIterator[ModelClient]:
+    async def _open(self) -> AsyncGenerator[ModelClient]:
         sdk = await trio.to_thread.run_sync(_load_sdk)
         own = await trio.to_thread.run_sync(_own_client, self) if self.client is None else None
         try:
@@ -206,7 +206,7 @@ class _Client:
                 self._failure = _not_provisioned("none was given, and the environment has none")
 
     @asynccontextmanager
-    async def stream(self, request: ModelRequest, timeouts: Timeouts) -> AsyncIterator[ModelStream]:
+    async def stream(self, request: ModelRequest, timeouts: Timeouts) -> AsyncGenerator[ModelStream]:
         if self._failure is not None:
             raise self._failure
         limits = timeout_extension(timeouts)

@@ -7,7 +7,7 @@ with its source. Credentials, headers and sending are ``_openai``'s, shared with
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -80,7 +80,7 @@ class OpenAIChat:
         return self._open()
 
     @asynccontextmanager
-    async def _open(self) -> AsyncIterator[ModelClient]:
+    async def _open(self) -> AsyncGenerator[ModelClient]:
         account = _account(self)
         path, sdk_path = _paths(self, account)
         async with open_connection(account, path, sdk_path) as connection:
@@ -132,7 +132,7 @@ class _Client:
         )
 
     @asynccontextmanager
-    async def stream(self, request: ModelRequest, timeouts: Timeouts) -> AsyncIterator[ModelStream]:
+    async def stream(self, request: ModelRequest, timeouts: Timeouts) -> AsyncGenerator[ModelStream]:
         body = encode_request(request, self._options)
         async with self._connection.stream(body, timeouts, self._assemblers) as stream:
             yield stream

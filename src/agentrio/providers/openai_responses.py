@@ -6,7 +6,7 @@ Credentials, headers and sending are ``_openai``'s, shared with the Chat Complet
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -89,7 +89,7 @@ class OpenAIResponses:
         return self._open()
 
     @asynccontextmanager
-    async def _open(self) -> AsyncIterator[ModelClient]:
+    async def _open(self) -> AsyncGenerator[ModelClient]:
         server = self.server
         with_version = server.deployments and not is_azure_v1(server, self.base_url)
         path = f"openai/v1/{PATH}" if with_version else PATH  # a client of Azure's knows that itself
@@ -123,7 +123,7 @@ class _Client:
     _connection: Connection
 
     @asynccontextmanager
-    async def stream(self, request: ModelRequest, timeouts: Timeouts) -> AsyncIterator[ModelStream]:
+    async def stream(self, request: ModelRequest, timeouts: Timeouts) -> AsyncGenerator[ModelStream]:
         body = encode_request(request, self._options)
         async with self._connection.stream(body, timeouts, (Assembler, BodyAssembler)) as stream:
             yield stream

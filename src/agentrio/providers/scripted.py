@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -96,7 +96,7 @@ class Scripted:
         return self._open()
 
     @asynccontextmanager
-    async def _open(self) -> AsyncIterator[ModelClient]:
+    async def _open(self) -> AsyncGenerator[ModelClient]:
         await trio.lowlevel.checkpoint()
         yield _Client(self, itertools.count() if self.restart else self._numbers)
 
@@ -121,7 +121,7 @@ class _Client:
     _numbers: itertools.count[int]
 
     @asynccontextmanager
-    async def stream(self, request: ModelRequest, timeouts: Timeouts) -> AsyncIterator[ModelStream]:
+    async def stream(self, request: ModelRequest, timeouts: Timeouts) -> AsyncGenerator[ModelStream]:
         await trio.lowlevel.checkpoint()
         script = self._script
         number = next(self._numbers)

@@ -6,7 +6,7 @@ repeatable by two private names. They are used here and nowhere else; a test say
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,7 +23,7 @@ class NotDeterministic(RuntimeError):
 
 
 @contextmanager
-def deterministic_schedule(seed: int) -> Iterator[None]:
+def deterministic_schedule(seed: int) -> Generator[None]:
     """Every ``trio.run`` started in this block takes its tasks in an order that depends on the seed alone.
 
     It covers one ``trio.run``, or several whose order is fixed too; what the operating system decides (threads,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
@@ -322,7 +322,7 @@ class _Events:
 
 
 @contextmanager
-def _visited(tools: Sequence[Tool[..., Any]], visit: Callable[[], None]) -> Iterator[None]:
+def _visited(tools: Sequence[Tool[..., Any]], visit: Callable[[], None]) -> Generator[None]:
     """In this block each tool tells when it is entered and left."""
     kept = [(tool, tool.fn) for tool in tools]
     for tool, fn in kept:

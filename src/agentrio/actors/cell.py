@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextvars import Context, ContextVar
 from typing import Any
 
@@ -10,6 +11,7 @@ import trio
 from agentrio.domain.errors import RunNotEnded, RunSuspendedError
 from agentrio.domain.status import RunResult, Suspension
 
+from .supervise import refuse_other_thread
 from .tool_pool import Work
 
 current_run: ContextVar[Run | None] = ContextVar("agentrio_current_run", default=None)
@@ -29,6 +31,7 @@ class Run:
         self.stop_after_round: str | None = None
         self.works: set[Work] = set()
         self.done = trio.Event()
+        self._thread = threading.get_ident()
 
     def __repr__(self) -> str:
         return f"<Run {self.id} {'open' if self.outcome is None else self.outcome}>"
@@ -42,7 +45,9 @@ class Run:
             RunSuspendedError: it is suspended, and will end another time.
         """
         if self.outcome is None:
-            raise RunNotEnded(f"run {self.id} has not ended; leave its block, or await run.wait()")
+            raise RunNotEnded(
+                f"run {self.id} has not ended: leave its block first, or await wait() of a run that start() gave"
+            )
         if isinstance(self.outcome, Suspension):
             raise RunSuspendedError(f"run {self.id} is suspended: {self.outcome.reason}")
         return self.outcome
@@ -51,8 +56,13 @@ class Run:
         """Cancel the run at once; whether there was one to cancel. The first reason wins.
 
         The run settles, then tells ``RunEnded`` with status ``cancelled``; ``wait()`` waits for that. Legal from
-        anywhere in the runtime's thread: consumers, tools, instruments.
+        anywhere in the runtime's thread: consumers, tools, instruments. A plain ``def`` tool is in another one, and
+        calls ``trio.from_thread.run_sync(run.stop)``.
+
+        Raises:
+            RuntimeError: called from another thread.
         """
+        refuse_other_thread(self._thread, f"run {self.id}")
         if self.outcome is not None:
             return False
         if self.stop_reason is None:

@@ -166,6 +166,7 @@ class SessionHandle:
         """Stop the open run, at once or when its round is over; whether there was one. The first reason wins."""
         if when not in ("now", "after_round"):
             raise ValueError(f"when is {when!r}; it is 'now' or 'after_round'")
+        self._actor.check_thread()
         run = self._actor.current
         if run is None or run.outcome is not None:
             return False
@@ -228,6 +229,7 @@ class SessionHandle:
             await self._actor.ended.wait()
 
     def _refuse_deadlock(self, verb: str) -> None:
+        self._actor.check_thread()
         run = self._actor.current
         if run is None or run.outcome is not None:
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
 from typing import Any, TypeAlias, assert_never
@@ -29,7 +30,7 @@ from .emit import Emitter
 from .hub import Hub
 from .loop import Loop
 from .readers import Reader
-from .supervise import log, only_cancels, shielded
+from .supervise import log, only_cancels, refuse_other_thread, shielded
 from .tool_pool import ToolPool
 
 MAILBOX = 64  # commands that may wait; they are taken at once, so more is a runaway caller
@@ -95,6 +96,7 @@ class SessionActor:
         self.loop: Loop | None = None
         self.crash: Exception | None = None
         self.closing = False
+        self._thread = threading.get_ident()
         self.ready = trio.Event()
         self.ended = trio.Event()
         self._memo = RenderMemo()
@@ -175,7 +177,8 @@ class SessionActor:
         self.check_usable()
         waiting = self.value.queue or self._underway
         if self.current is None and not waiting and not answerable(self.value.messages):
-            raise NothingToProceed(f"session {self.value.id} ends with a finished answer and has nothing queued")
+            where = "ends with a finished answer" if self.value.messages else "has no message yet"
+            raise NothingToProceed(f"session {self.value.id} {where}, and nothing is queued; ask() it something")
         return self.accept(None, caller_deadline)
 
     def _bench(self, run: Run) -> Bench:
@@ -210,10 +213,15 @@ class SessionActor:
 
     def check_usable(self) -> None:
         """Raise where the session can't take anything on."""
+        self.check_thread()
         if self.crash is not None:
             raise SessionCrashed(f"session {self.value.id} crashed; open a new one from its value") from self.crash
         if self.closing or self._nursery is None:
             raise SessionClosed(f"session {self.value.id} is closed; its value can be opened again")
+
+    def check_thread(self) -> None:
+        """Raise ``RuntimeError`` in any thread but that of the runtime."""
+        refuse_other_thread(self._thread, f"session {self.value.id}")
 
     # Commands
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -24,6 +25,15 @@ def shielded(seconds: float) -> Generator[trio.CancelScope]:
     """
     with trio.move_on_after(seconds, shield=True) as scope:
         yield scope
+
+
+def refuse_other_thread(home: int, what: str) -> None:
+    """Raise where this is not the thread whose Trio loop owns what is to be touched: it would corrupt the loop."""
+    if threading.get_ident() != home:
+        raise RuntimeError(
+            f"{what} belongs to another thread; call trio.from_thread.run_sync(session.stop), or "
+            "trio.from_thread.run(session.ask, text), and give trio_token= in a thread that Trio did not start"
+        )
 
 
 def cancel_is_pending() -> bool:

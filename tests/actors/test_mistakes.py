@@ -1,0 +1,82 @@
+"""Mistakes of those who begin: each is answered at once, with what is wrong and what to write instead."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+
+from agentrio import Agent, NothingToProceed, RunNotEnded, Scripted, SessionHandle, open_runtime, read_tool
+from agentrio.providers.scripted import call
+
+
+def talker() -> Agent[Any]:
+    """An agent that always has an answer."""
+    return Agent(model=Scripted(["Hi."] * 9))
+
+
+# Threads
+
+
+@pytest.mark.parametrize(
+    "touch",
+    [
+        lambda session: session.stop(),
+        lambda session: session.current_run.stop(),
+        lambda session: session.steer("Briefly."),
+        lambda session: session.follow_up("And then?"),
+        lambda session: session.unqueue("s-q1"),
+        lambda session: trio.run(session.ask, "Go."),
+        lambda session: trio.run(session.close),
+        lambda session: trio.run(session.wait_idle),
+    ],
+)
+async def test_another_thread_is_refused(touch: Callable[[SessionHandle], object]) -> None:
+    """Trio's own state would be corrupted, and tell of it much later in words that name nobody."""
+    async with open_runtime() as runtime, runtime.open_session(talker(), id="s") as session:
+        async with session.run("Go."):
+            with pytest.raises(RuntimeError, match=r"(session s|run s-r1) belongs to another.*trio\.from_thread"):
+                await trio.to_thread.run_sync(touch, session)
+        assert (await session.ask("Go.")).status == "succeeded"
+
+
+async def test_a_thread_may_ask_the_loop_to_do_it() -> None:
+    """What the refusal says works, for a plain ``def`` tool and for a thread of the program's own."""
+    token = trio.lowlevel.current_trio_token()
+    stopped: list[bool] = []
+
+    @read_tool
+    def give_up() -> str:
+        """Stops the run that it belongs to."""
+        stopped.append(trio.from_thread.run_sync(session.stop))
+        return "stopped"
+
+    agent = Agent(model=Scripted([[call("give_up")], "Hi."]), tools=[give_up])
+    async with open_runtime() as runtime, runtime.open_session(agent) as session:
+        assert (await session.ask("Go.")).status == "cancelled"
+        thread = threading.Thread(
+            target=lambda: stopped.append(trio.from_thread.run_sync(session.stop, trio_token=token))
+        )
+        thread.start()
+        await trio.to_thread.run_sync(thread.join)
+        assert stopped == [True, False]
+
+
+# Results
+
+
+async def test_a_result_asked_for_inside_its_block_says_where_to_ask() -> None:
+    """A stream has no ``wait()``, so the block's own way is named first."""
+    async with open_runtime() as runtime, runtime.open_session(talker()) as session, session.run("Go.") as run:
+        with pytest.raises(RunNotEnded, match="leave its block first"):
+            _ = run.result
+
+
+async def test_nothing_to_proceed_from_in_an_empty_session() -> None:
+    """The message tells an empty conversation from a finished one."""
+    async with open_runtime() as runtime, runtime.open_session(talker()) as session:
+        with pytest.raises(NothingToProceed, match=r"no message yet.*ask\(\)"):
+            await session.proceed()

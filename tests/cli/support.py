@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
-PATIENCE = 120  # seconds; a watchdog for a hung process, far above what one needs
+import attrs
+
+from agentrio.testing import Reply, Script, script_to_json
+
+PATIENCE = 60  # seconds; a watchdog for a hung process, far above what one needs
 AGENTRIO = (sys.executable, "-m", "agentrio.cli")
 
 
-def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """The finished process of one command."""
+def run(
+    *arguments: str, env: Mapping[str, str] | None = None, said: str = "", cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The finished process of one command; ``said`` comes to it through a pipe."""
     return subprocess.run(
-        [*AGENTRIO, *arguments], capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, **(env or {})}
+        [*AGENTRIO, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env={**os.environ, **(env or {})},
+        input=said,
+        cwd=cwd,
     )
 
 
@@ -28,11 +45,23 @@ class Terminal:
         self._process = process
         self._master = master
         self.shown = ""
+        self._at = 0
 
     def read_until(self, text: str) -> None:
         """Read until the text is shown; fails where the process ends first."""
         while text not in self.shown:
             assert self._read(), f"the process ended without showing {text!r}: {self.shown}"
+
+    def read_next(self, text: str) -> str:
+        """Read until the text is shown behind what was last read so; what stood before it."""
+        while (found := self.shown.find(text, self._at)) < 0:
+            assert self._read(), f"the process ended without showing {text!r}: {self.shown}"
+        before, self._at = self.shown[self._at : found], found + len(text)
+        return before
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._master, text.encode())
 
     def interrupt(self) -> None:
         """What the terminal sends when Ctrl-C is pressed."""
@@ -44,7 +73,24 @@ class Terminal:
             pass
         return self._process.wait(PATIENCE)
 
-    def _read(self) -> bool:
+    def leave(self) -> int:
+        """Press Ctrl-D at the next prompt; the exit code."""
+        self.read_next("> ")
+        self.type("\x04")
+        return self.wait()
+
+    def press_until_gone(self, key: str) -> int:
+        """Press a key, again and again, until the process has ended; its exit code."""
+        while self._process.poll() is None:
+            self.type(key)
+            self._read(within=0.1)
+        return self.wait()
+
+    def _read(self, within: float = PATIENCE) -> bool:
+        ready, _, _ = select.select([self._master], [], [], within)
+        if not ready:
+            assert within < PATIENCE, f"the process shows nothing more: {self.shown}"
+            return True
         try:
             data = os.read(self._master, 65536)
         except OSError:  # how Linux tells that the other end is closed
@@ -54,12 +100,19 @@ class Terminal:
 
 
 @contextmanager
-def terminal(command: Sequence[str], **env: str) -> Iterator[Terminal]:
-    """A process in a terminal of 100 columns; killed when the block is left."""
+def terminal(command: Sequence[str], *, redirect: str = "", cwd: Path | None = None, **env: str) -> Iterator[Terminal]:
+    """A process in a terminal of 100 columns, which is its own; killed when the block is left.
+
+    ``redirect`` is what a shell would be told, such as ``2>&1`` or ``>file``.
+    """
     master, slave = pty.openpty()
     full = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40", **env}
+    # The first terminal that the leader of a session opens becomes its own: Ctrl-C is sent there.
+    adopted = ["sh", "-c", f'exec "$@" <"$0" >"$0" 2>&1 {redirect}', os.ttyname(slave), *command]
     try:
-        with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=full) as process:
+        with subprocess.Popen(
+            adopted, stdin=slave, stdout=slave, stderr=slave, env=full, cwd=cwd, start_new_session=True
+        ) as process:
             os.close(slave)
             try:
                 yield Terminal(process, master)
@@ -67,3 +120,30 @@ def terminal(command: Sequence[str], **env: str) -> Iterator[Terminal]:
                 process.kill()
     finally:
         os.close(master)
+
+
+@attrs.frozen
+class Server:
+    """A model server in a process of its own."""
+
+    base_url: str
+
+    def record(self, query: str = "") -> list[dict[str, Any]]:
+        """What it saw; ``disconnect=1`` and the like wait for that first."""
+        with urllib.request.urlopen(f"{self.base_url}/__record?{query}", timeout=PATIENCE) as answer:
+            exchanges: list[dict[str, Any]] = json.load(answer)
+        return exchanges
+
+
+@contextmanager
+def model_server(folder: Path, *replies: Reply, repeat: bool = False) -> Iterator[Server]:
+    """A server that answers from a script."""
+    script = folder / "script.json"
+    script.write_text(script_to_json(Script(replies, repeat=repeat)), encoding="utf-8")
+    command = [sys.executable, "-m", "agentrio.testing.loopback", "--script", str(script)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield Server(process.stdout.readline().strip())
+        finally:
+            process.terminate()

@@ -54,16 +54,18 @@ def _run(options: Namespace) -> int:
     import trio
 
     from .lines import open_lines, read_all
+    from .logs import log_to
     from .talk import converse, once
     from .view import JsonView, TextView
 
     view = JsonView() if options.json else TextView(show_thinking=options.show_thinking)
     if sys.stdin is None:
         raise Refusal("there is no input to read: stdin is closed", USAGE)
-    if os.isatty(0):
+    with log_to(view):
+        if not os.isatty(0):
+            return trio.run(once, agent, view, read_all)
         with open_lines(history=not options.no_history) as lines:
             return trio.run(converse, agent, view, lines)
-    return trio.run(once, agent, view, read_all)
 
 
 CHAT = Command(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, nullcontext, suppress
 from enum import Enum
 from pathlib import Path
@@ -34,10 +34,11 @@ class Lines(Protocol):
 
     async def read(self) -> Line:
         """The next line. A cancelled read leaves its thread behind, and nothing may be read after it."""
+        ...
 
 
 @contextmanager
-def open_lines(*, history: bool) -> Iterator[Lines]:
+def open_lines(*, history: bool) -> Generator[Lines]:
     """Lines of the terminal, with readline's keys where it can be had. The terminal is left as it was found.
 
     ``history`` says whether lines typed earlier are read from a file, and new ones added to it.
@@ -118,7 +119,7 @@ class EditedLines:
 
 
 @contextmanager
-def _key_for_interrupt() -> Iterator[None]:
+def _key_for_interrupt() -> Generator[None]:
     """Ctrl-C is a key and no signal. Ctrl-Z and the rest stay what they are."""
     import termios
 

@@ -1,19 +1,21 @@
-"""The small commands of a chat: lines that begin with a slash."""
+"""The small commands of a chat: lines that begin with a slash.
+
+They are functions of the conversation. Some read or write a file, so they are called in a thread.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
 import attrs
-import trio
 
 from agentrio.domain.errors import CodecError
 from agentrio.domain.state import Session
 from agentrio.domain.usage import Usage
 
-from .view import View, told_usage
+from .view import told_usage
 
 HELP = """\
 /help        this list
@@ -42,62 +44,65 @@ def parse(line: str) -> Command | None:
 
 @attrs.frozen
 class Talked:
-    """What a command may look at: the conversation and what it has cost."""
+    """What a command may look at: the conversation, and what the chat has used."""
 
     value: Session
     usage: Usage
 
 
-async def _help(talked: Talked, view: View, argument: str) -> None:
-    view.note(HELP)
+@attrs.frozen
+class Done:
+    """What is said of a command, and how the chat goes on: as before, to an exit code, or with another conversation."""
+
+    note: str = ""
+    outcome: int | Session | None = None
 
 
-async def _usage(talked: Talked, view: View, argument: str) -> None:
-    view.note(told_usage(talked.usage))
+def perform(command: Command, talked: Talked) -> Done:
+    """Do what the command says."""
+    function = SLASH.get(command.name)
+    if function is None:
+        return Done(f"there is no /{command.name}; /help lists what there is, a space in front sends the line")
+    return function(talked, command.argument)
 
 
-async def _quit(talked: Talked, view: View, argument: str) -> int:
-    return 0
+def _help(talked: Talked, argument: str) -> Done:
+    return Done(HELP)
 
 
-async def _save(talked: Talked, view: View, argument: str) -> None:
-    view.note(await trio.to_thread.run_sync(_write, talked.value, argument))
+def _usage(talked: Talked, argument: str) -> Done:
+    return Done(told_usage(talked.usage))
 
 
-def _write(value: Session, name: str) -> str:
+def _quit(talked: Talked, argument: str) -> Done:
+    return Done(outcome=0)
+
+
+def _save(talked: Talked, name: str) -> Done:
     if not name:
-        return "/save needs the name of a file"
+        return Done("/save needs the name of a file")
     try:
-        Path(name).expanduser().write_text(value.to_json(), encoding="utf-8")
+        Path(name).expanduser().write_text(talked.value.to_json(), encoding="utf-8")
     except (OSError, RuntimeError) as wrong:  # RuntimeError: there is no such user's home
-        return f"can't write {name}: {_why(wrong)}"
-    return f"{len(value.messages)} messages are in {name}"
+        return Done(f"can't write {name}: {_why(wrong)}")
+    return Done(f"{len(talked.value.messages)} messages are in {name}")
 
 
-async def _load(talked: Talked, view: View, argument: str) -> Session | None:
-    value = await trio.to_thread.run_sync(_read, argument)
-    if isinstance(value, str):
-        view.note(value)
-        return None
-    view.note(f"going on with {len(value.messages)} messages from {argument}")
-    return value
-
-
-def _read(name: str) -> Session | str:
+def _load(talked: Talked, name: str) -> Done:
     if not name:
-        return "/load needs the name of a file"
+        return Done("/load needs the name of a file")
     try:
-        return Session.from_json(Path(name).expanduser().read_bytes())
+        value = Session.from_json(Path(name).expanduser().read_bytes())
     except (OSError, RuntimeError) as wrong:
-        return f"can't read {name}: {_why(wrong)}"
+        return Done(f"can't read {name}: {_why(wrong)}")
     except CodecError as wrong:
-        return f"{name} holds no conversation: {wrong}"
+        return Done(f"{name} holds no conversation: {wrong}")
+    return Done(f"going on with {len(value.messages)} messages from {name}", value)
 
 
 def _why(wrong: OSError | RuntimeError) -> str:
     return str(wrong) if isinstance(wrong, RuntimeError) else wrong.strerror or str(wrong)
 
 
-SlashCommand: TypeAlias = Callable[[Talked, View, str], Awaitable[int | Session | None]]
+SlashCommand: TypeAlias = Callable[[Talked, str], Done]
 SLASH: Mapping[str, SlashCommand] = {"help": _help, "usage": _usage, "save": _save, "load": _load, "quit": _quit}
-"""Each gives an exit code, a conversation to go on with, or None to go on as it was."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeAlias
@@ -21,7 +21,7 @@ from agentrio.domain.usage import NO_USAGE, Usage
 from ..command import FAILED, INTERRUPTED, UNAVAILABLE, USAGE, Refusal
 from .interrupts import Interrupts
 from .lines import Left, Lines
-from .slash import SLASH, Command, Talked, parse
+from .slash import Command, Talked, parse, perform
 from .view import View
 
 NEEDS = ("not_provisioned", "dependency_failed", "overloaded", "rate_limited")  # codes: the server can't be had
@@ -62,7 +62,7 @@ class Talk:
             return exit_code(await self.answer(session, text))
 
     @asynccontextmanager
-    async def _open(self, runtime: Runtime, value: Session | None = None) -> AsyncIterator[SessionHandle]:
+    async def _open(self, runtime: Runtime, value: Session | None = None) -> AsyncGenerator[SessionHandle]:
         try:
             session = await runtime.start_session(self.agent, value=value)
         except DeclarationError as wrong:
@@ -105,11 +105,10 @@ class Talk:
         return run.result
 
     async def _command(self, session: SessionHandle, command: Command) -> Outcome | None:
-        perform = SLASH.get(command.name)
-        if perform is None:
-            self.view.note(f"there is no /{command.name}; /help lists what there is, a space in front sends the line")
-            return None
-        return await perform(Talked(session.value, self.usage), self.view, command.argument)
+        done = await trio.to_thread.run_sync(perform, command, Talked(session.value, self.usage))
+        if done.note:
+            self.view.note(done.note)
+        return done.outcome
 
 
 async def converse(agent: Agent[Any], view: View, lines: Lines) -> int:

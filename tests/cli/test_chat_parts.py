@@ -1,0 +1,238 @@
+"""The parts of the chat that a process can't show as well: how things are told, and what a terminal seldom does."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import signal
+import sys
+from contextlib import AbstractAsyncContextManager
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+import trio
+
+from agentrio.agent.agent import Agent
+from agentrio.cli.chat.interrupts import Interrupts, kill
+from agentrio.cli.chat.lines import _readline
+from agentrio.cli.chat.logs import log_to
+from agentrio.cli.chat.slash import Command, Done, Talked, parse, perform
+from agentrio.cli.chat.talk import exit_code, once
+from agentrio.cli.chat.view import SHOWN, JsonView, TextView, told_result, told_usage
+from agentrio.cli.command import USAGE, Refusal
+from agentrio.domain import events as ev
+from agentrio.domain.errors import DeclarationError
+from agentrio.domain.messages import ModelTag
+from agentrio.domain.parts import CallError, Image, Text, ToolResult
+from agentrio.domain.state import Session
+from agentrio.domain.status import Failure, RunResult
+from agentrio.domain.usage import Usage
+from agentrio.providers.base import ModelClient
+
+HERE = ev.Origin("s")
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_usage_is_told_in_one_line() -> None:
+    """What is zero is left out; money only where a price is known."""
+    assert told_usage(Usage(10, 5)) == "10 tokens in, 5 out"
+    whole = Usage(10, 5, cache_read=3, cache_write=2, reasoning=4, cost=Decimal("0.01234"))
+    assert told_usage(whole) == (
+        "10 tokens in, 5 out (4 of them thinking), 3 read from the cache, 2 written to the cache, $0.0123"
+    )
+
+
+def test_results_are_told_in_one_line() -> None:
+    """Long ones are cut, images are counted, failures say why."""
+    long = ToolResult("c", "t", "succeeded", (Text("a\n b" * 100),))
+    assert told_result(long).startswith("a ba ba b")
+    assert told_result(long).endswith("... (400 characters)")
+    assert len(told_result(long)) < SHOWN + 30
+    image = ToolResult("c", "t", "succeeded", (Text("a map"), Image("", "image/png")))
+    assert told_result(image) == "a map and 1 attachments"
+    failed = ToolResult("c", "t", "denied", error=CallError("denied", "not you"))
+    assert told_result(failed) == "denied, not you"
+
+
+def test_what_happens_beside_the_answer_is_told_on_its_own_lines() -> None:
+    """Each on a line of its own, also in the middle of an answer; what means nothing to a person is not shown."""
+    answer, notes = io.StringIO(), io.StringIO()
+    view = TextView(answer=answer, notes=notes)
+    for event in (
+        ev.RoundStarted(HERE, 1),
+        ev.TextDelta(HERE, 1, "m", 0, 0, "Half"),
+        ev.TextDelta(HERE, 1, "m", 0, 4, ""),
+        ev.MessageDiscarded(HERE, 1, "m", "it broke off"),
+        ev.Retrying(HERE, 1, "stream", 1, 3, 1.0, "It broke off."),
+        ev.Notice(HERE, 1, "code", "Mind the gap"),
+        ev.CallProgress(HERE, 1, "unknown", "halfway"),
+        ev.RunEnded(HERE, RunResult("r", "blocked")),
+        ev.RunEnded(HERE, RunResult("r", "cancelled")),
+    ):
+        view.event(event)
+    assert answer.getvalue() == "Half\n"
+    assert notes.getvalue().splitlines() == [
+        "[void: it broke off]",
+        "[It broke off; trying again in 1.0 s]",
+        "[Mind the gap]",
+        "[call: halfway]",
+        "agentrio: blocked",
+        "[stopped]",
+    ]
+
+
+def test_thinking_is_folded_by_what_the_output_can_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a terminal the count is drawn over; elsewhere it is written once; shown, it is the text itself."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    shown: list[str] = []
+    for notes, whole in ((Terminal(), False), (io.StringIO(), False), (Terminal(), True)):
+        view = TextView(whole, answer=Terminal(), notes=notes)
+        for text in ("so", "\x07so"):
+            view.event(ev.ThinkingDelta(HERE, 1, "m", 0, 0, text))
+        view.event(ev.TextDelta(HERE, 1, "m", 1, 0, "Yes."))
+        shown.append(notes.getvalue())
+    live, written, thought = shown
+    assert live.count("\r") == 2
+    assert "5 characters" in live
+    assert written == "[thinking: 5 characters]\n"
+    assert thought == "\x1b[2mso\x1b[0m\x1b[2m\ufffdso\x1b[0m\n"
+
+
+def test_programs_get_notes_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    """And nothing but events on stdout."""
+    JsonView().note("hello")
+    JsonView().event(ev.RoundStarted(HERE, 1))
+    said = capsys.readouterr()
+    assert said.err == "hello\n"
+    assert said.out.startswith('{"type":"round_started"')
+
+
+def test_small_commands(tmp_path: Path) -> None:
+    """They work on the value of the session alone."""
+    talked = Talked(Session("s", "chat"), Usage(1, 2))
+    file = str(tmp_path / "talk.json")
+    assert parse("hello") is None
+    assert parse(" /quit") is None
+    assert parse("/save  a file ") == Command("save", "a file")
+
+    def told(line: str) -> Done:
+        command = parse(line)
+        assert command is not None
+        return perform(command, talked)
+
+    assert told("/quit") == Done(outcome=0)
+    assert told("/usage") == Done("1 tokens in, 2 out")
+    assert "/load FILE" in told("/help").note
+    assert "no /" in told("/").note
+    assert told(f"/save {file}").note == f"0 messages are in {file}"
+    assert told(f"/load {file}").outcome == talked.value
+    assert told("/save").note == "/save needs the name of a file"
+    assert told("/load").note == "/load needs the name of a file"
+    assert told(f"/save {tmp_path}/no/file").note.endswith("No such file or directory")
+    assert told(f"/load {tmp_path}/no/file").note.endswith("No such file or directory")
+    assert "can't read ~nobody-here/x" in told("/load ~nobody-here/x").note
+    Path(file).write_text("[]")
+    assert told(f"/load {file}").note.startswith(f"{file} holds no conversation: ")
+
+
+def test_exit_codes_of_runs() -> None:
+    """What a shell can tell apart."""
+    assert exit_code(RunResult("r", "succeeded")) == 0
+    assert exit_code(RunResult("r", "cancelled")) == 130
+    assert exit_code(RunResult("r", "refused")) == 1
+    assert exit_code(RunResult("r", "error", failure=Failure("error", "no", "unauthorized"))) == 1
+    assert exit_code(RunResult("r", "error", failure=Failure("error", "no", "overloaded"))) == 69
+
+
+def test_the_last_ctrl_c_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if it had never taken the signal; nothing orderly can hold it up."""
+    told: list[object] = []
+    monkeypatch.setattr(signal, "signal", lambda *what: told.append(what))
+    monkeypatch.setattr(os, "kill", lambda *what: told.append(what))
+    kill()
+    assert told == [(signal.SIGINT, signal.SIG_DFL), (os.getpid(), signal.SIGINT)]
+
+
+async def test_ctrl_c_stops_then_leaves_then_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this order, for as long as the one before has not helped."""
+    told: list[str] = []
+    signals = iter([1, 2, 3])
+
+    class Signals:
+        def __enter__(self) -> Signals:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def __aiter__(self) -> Signals:
+            return self
+
+        async def __anext__(self) -> int:
+            await trio.lowlevel.checkpoint()
+            for number in signals:
+                return number
+            raise StopAsyncIteration
+
+    monkeypatch.setattr(trio, "open_signal_receiver", lambda *_: Signals())
+    monkeypatch.setattr("agentrio.cli.chat.interrupts.kill", lambda: told.append("killed"))
+
+    def stop() -> bool:
+        told.append("stop")
+        return told == ["stop"]
+
+    interrupts = Interrupts(stop)
+    await interrupts.run()
+    assert told == ["stop", "stop", "killed"]
+    assert interrupts.left
+    assert interrupts.scope.cancel_called
+
+
+def test_without_readline_lines_are_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some Pythons are built without it."""
+    monkeypatch.setitem(sys.modules, "readline", None)
+    assert _readline() is None
+
+
+def test_what_is_logged_is_shown_in_a_line() -> None:
+    """Without the traceback, and through no other handler; a view that can't write is no error."""
+    notes = io.StringIO()
+    log = logging.getLogger("agentrio")
+    with log_to(TextView(notes=notes)):
+        log.warning("first:\nsecond")
+        try:
+            raise ValueError("no")
+        except ValueError:
+            log.exception("it failed")
+        log.info("not worth a line")
+    assert notes.getvalue() == "[first]\n[it failed (ValueError: no)]\n"
+    assert not log.handlers
+    assert log.propagate
+
+
+class Unopened:
+    """A model that can't be opened."""
+
+    tag = ModelTag("p", "a", "m")
+
+    def open(self) -> AbstractAsyncContextManager[ModelClient]:
+        raise DeclarationError("a wrong address")
+
+
+def test_a_model_that_cannot_be_opened_is_a_refusal() -> None:
+    """What is found out only then is told as what is found out before."""
+
+    async def read() -> str:
+        return "Hello?"
+
+    with pytest.raises(Refusal, match="a wrong address") as refused:
+        trio.run(once, Agent(model=Unopened()), TextView(), read)
+    assert refused.value.code == USAGE

@@ -36,7 +36,14 @@ def talker() -> Agent[Any]:
 )
 async def test_another_thread_is_refused(touch: Callable[[SessionHandle], object]) -> None:
     """Trio's own state would be corrupted, and tell of it much later in words that name nobody."""
-    async with open_runtime() as runtime, runtime.open_session(talker(), id="s") as session:
+
+    @read_tool
+    async def stall() -> str:
+        """Keeps the run open."""
+        await trio.sleep_forever()
+
+    agent = Agent(model=Scripted([[call("stall")], "Hi."]), tools=[stall])
+    async with open_runtime() as runtime, runtime.open_session(agent, id="s") as session:
         async with session.run("Go."):
             with pytest.raises(RuntimeError, match=r"(session s|run s-r1) belongs to another.*trio\.from_thread"):
                 await trio.to_thread.run_sync(touch, session)

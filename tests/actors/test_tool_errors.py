@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
 import trio
 
-from agentrio import Agent, Scripted, ToolContext, ToolError, open_runtime
+from agentrio import Agent, Scripted, ToolContext, ToolError, open_runtime, read_tool
 from agentrio.domain.parts import Image
 from agentrio.events import CallStarted
 from agentrio.providers.scripted import call
@@ -146,3 +147,51 @@ async def test_a_tool_that_exits_ends_the_runtime_in_order(autojump_clock: trio.
             finally:
                 outcomes.append(run)
     assert outcomes[0].result.status == "cancelled"
+
+
+class _Modelled:
+    def model_dump(self) -> dict[str, Any]:
+        return {}
+
+
+async def _forgotten() -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("make", "advice"),
+    [
+        (lambda: b"x", "type bytes$"),
+        (lambda: (n for n in range(3)), "type generator; make a list of it$"),
+        (lambda: [_Modelled()], r"type _Modelled; return its \.model_dump\(\)$"),
+        (_forgotten, "type coroutine; await it in the tool$"),
+    ],
+)
+async def test_a_result_that_can_not_be_sent_is_logged_with_advice(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture, make: Any, advice: str
+) -> None:
+    """It is a mistake of the tool's author, whom only the log reaches: the run goes on."""
+
+    async def give(ctx: ToolContext) -> Any:
+        return make()
+
+    await watch(Agent(model=Scripted([[call("give")], "Done."]), tools=[read_named("give", give)]))
+    (record,) = caplog.records
+    assert re.search(f"tool 'give' of call .* returned what can't be sent: .*{advice}", record.getMessage())
+
+
+async def test_a_plain_function_that_returns_a_coroutine_is_told_to_be_async(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """An `await` was forgotten, or rather could not be written: Trio's own message shows our internals."""
+
+    @read_tool
+    def nap() -> Any:
+        """Sleeps, or so it looks."""
+        return _forgotten()
+
+    events, _ = await watch(Agent(model=Scripted([[call("nap")], "Done."]), tools=[nap]))
+    assert said(results(events)[0]) == "tool_failed"
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert "'nap' is a plain `def` and returned a coroutine; use `async def`" in str(record.exc_info[1])

@@ -10,7 +10,19 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, Required, TypedDict, TypeVar
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    NamedTuple,
+    NewType,
+    NotRequired,
+    Required,
+    TypedDict,
+    TypeVar,
+)
 
 import attrs
 import msgspec
@@ -249,6 +261,12 @@ def test_integral_floats_are_integers() -> None:
     assert structured(Level, 2.0) is Level.HIGH
 
 
+class Modelled:
+    """What pydantic's models look like from outside."""
+
+    model_fields: ClassVar[dict[str, Any]] = {}
+
+
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
@@ -265,7 +283,9 @@ def test_integral_floats_are_integers() -> None:
         (dict[Level, int], "the keys of a dict must be strings"),
         (dict[int | str, int], "the keys of a dict must be strings"),
         (Empty, "at least one item"),
-        (object, "object is not supported"),
+        (object, "object is not supported; use a dataclass, an attrs class, or a type of JSON's: str, int"),
+        (Modelled, "Modelled is a pydantic model; put its fields into a dataclass"),
+        (list[Modelled], "Modelled is a pydantic model"),
         (str | bytes, "str-like"),
         (Colour | Literal["x"], "str-like"),
         (list[Trip], "Trip.took: timedelta has no form"),

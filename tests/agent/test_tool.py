@@ -214,6 +214,8 @@ def _backwards(a: Annotated[str, msgspec.Meta(pattern=r"(a)\1{2}(?<=b+)")]) -> N
         (len, "it is no function"),
         (Cat, "it is no function"),
         (functools.partial(_fine, 1), "it is no function"),
+        (read_tool(_fine), "it is a tool already; decorate it once"),
+        (staticmethod(_fine), "it is a staticmethod; write @staticmethod above"),
         (lambda: 1, "'<lambda>' is no name; give one .* with `name=`"),
     ],
 )

@@ -14,7 +14,7 @@ import trio
 
 from agentrio.agent.arguments import Arguments, check
 from agentrio.agent.context import ToolContext
-from agentrio.agent.results import GENERIC_FAILURE, ResultError, check_images, failure, to_parts, truncate
+from agentrio.agent.results import GENERIC_FAILURE, ResultError, advice, check_images, failure, to_parts, truncate
 from agentrio.agent.tool import Tool
 from agentrio.domain.events import (
     CallFinished,
@@ -57,7 +57,7 @@ class ToolCalls:
         self._bench = bench
         self._checked: dict[str, Arguments] = {}
         self._told = 0
-        self.changed = trio.lowlevel.ParkingLot()
+        self.changed: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
         self._missed = False  # something changed while nobody was parked
         self._interrupted = False
         self._images = 0
@@ -272,6 +272,9 @@ class ToolCalls:
             parts = to_parts(value)
             check_images(parts, max_bytes=limits.max_image_bytes, max_images=limits.max_images)
         except ResultError as error:
+            log.warning(
+                "tool %r of call %s returned what can't be sent: %s%s", call.name, call.id, error, advice(value)
+            )
             return failed(call, failure(error))
         return ToolResult(call.id, call.name, "succeeded", truncate(parts, limits.max_output_chars))
 

@@ -7,6 +7,7 @@ and delays nobody.
 from __future__ import annotations
 
 import functools
+import inspect
 import traceback
 from collections.abc import Awaitable, Callable
 from contextvars import Context
@@ -235,6 +236,11 @@ def _noted(work: Work) -> Any:
     """In the thread: do the work, and keep its outcome where it is found though nobody waits for the thread."""
     try:
         value = work.invoke()
+        if inspect.iscoroutine(value):
+            value.close()
+            raise TypeError(
+                f"the tool {work.name!r} is a plain `def` and returned a coroutine; use `async def` and await"
+            )
     except BaseException as error:
         work.late = functools.partial(_raise, error)
         raise

@@ -33,6 +33,8 @@ _LATER = ("authorize", "idempotency_key", "reconcile")
 def declare(fn: Callable[P, R], kind: ToolKind, **options: Any) -> Tool[P, R]:
     """The tool that a decorated function becomes."""
     where = where_is(fn)
+    if isinstance(fn, Tool):
+        refuse(where, "it is a tool already; decorate it once, with @read_tool or with @write_tool.")
     check_function(fn, where)
     _check_options(options, where)
     signature = read_signature(fn, where)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import inspect
 from collections.abc import Sequence
 
 from ..domain.parts import CallError, File, Image, ResultPart, Text
@@ -67,6 +68,20 @@ def _json(value: object) -> str:
         raise ResultError(f"result is not JSON-serialisable: {wrong}") from wrong
     except Exception as wrong:  # a container of the tool's own may raise anything while it is read
         raise ResultError("result is not JSON-serialisable") from wrong
+
+
+def advice(value: object) -> str:
+    """What the author of a tool may return instead of what can't be sent, to go behind the reason; or nothing.
+
+    A coroutine is closed, since nobody will await it.
+    """
+    first = value[0] if isinstance(value, list | tuple) and value else value
+    if inspect.iscoroutine(first):
+        first.close()
+        return "; await it in the tool"
+    if inspect.isgenerator(first):
+        return "; make a list of it"
+    return "; return its .model_dump()" if hasattr(first, "model_dump") else ""
 
 
 def truncate(parts: Sequence[ResultPart], max_chars: int) -> tuple[ResultPart, ...]:

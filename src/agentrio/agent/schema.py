@@ -235,9 +235,16 @@ def _instead(node: types.Type) -> str:
         case types.NamedTupleType():
             return f"{_name(node)} is a named tuple, and models are bad at positions; use an attrs class"
         case types.CustomType(cls=cls):
-            return f"{getattr(cls, '__qualname__', cls)} is not supported; use an attrs class, or a type of JSON's"
+            return _instead_of_class(cls)
         case _:
             return f"{type(node).__name__.removesuffix('Type')} is not supported"
+
+
+def _instead_of_class(cls: Any) -> str:
+    name = getattr(cls, "__qualname__", cls)
+    if hasattr(cls, "model_fields"):
+        return f"{name} is a pydantic model; put its fields into a dataclass or an attrs class"
+    return f"{name} is not supported; use a dataclass, an attrs class, or a type of JSON's: str, int, list, dict, Any"
 
 
 def _enum(node: types.EnumType) -> dict[str, Any]:

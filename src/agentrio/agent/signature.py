@@ -38,6 +38,8 @@ def check_function(fn: object, where: str) -> None:
     Raises:
         DeclarationError: it is not a plain or async function, or one that yields.
     """
+    if isinstance(fn, staticmethod | classmethod):
+        refuse(where, f"it is a {type(fn).__name__}; write @{type(fn).__name__} above the tool's decorator.")
     if not (inspect.isfunction(fn) or inspect.ismethod(fn)):
         refuse(where, "it is no function; decorate a `def` or an `async def`.")
     if inspect.isasyncgenfunction(fn) or inspect.isgeneratorfunction(fn):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,18 @@ from typing import Any
 import pytest
 import trio
 
-from agentrio import Agent, NothingToProceed, RunNotEnded, Scripted, SessionHandle, open_runtime, read_tool
+from agentrio import (
+    Agent,
+    DeclarationError,
+    NothingToProceed,
+    RunNotEnded,
+    Scripted,
+    SessionHandle,
+    ask,
+    open_runtime,
+    read_tool,
+    run_sync,
+)
 from agentrio.providers.scripted import call
 
 
@@ -87,3 +99,69 @@ async def test_nothing_to_proceed_from_in_an_empty_session() -> None:
     async with open_runtime() as runtime, runtime.open_session(talker()) as session:
         with pytest.raises(NothingToProceed, match=r"no message yet.*ask\(\)"):
             await session.proceed()
+
+
+# Opening
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"agents": talker()}, "agents is a Agent; put it into a list"),
+        ({"agents": "anthropic:x"}, "agents is a str; put it into a list"),
+        ({"agents": ["anthropic:x"]}, r"'anthropic:x' among the agents is none; give Agent\(...\)"),
+        ({"thread": 3}, "has no 'thread'; it knows agents, threads, rng"),
+        ({"store": 3}, "store= is not supported by this version"),
+        ({"threads": 0}, "threads is 0; it must be a whole number of at least 1"),
+    ],
+)
+async def test_a_wrong_option_of_a_runtime_is_refused(options: dict[str, Any], words: str) -> None:
+    """No threads would mean that every plain ``def`` tool waits for ever."""
+    with pytest.raises(DeclarationError, match=words):
+        async with open_runtime(**options):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"agent": "echo"}, r"give an Agent\(...\), or the name of one .* was given: agent\."),
+        ({"value": "{}"}, r"value is a str; give a Session, such as Session\.from_json\(text\)"),
+        ({"value": {}}, "value is a dict; give a Session"),
+        ({"id": 3}, "id is 3; it is a text, or left out"),
+        ({"id": ""}, "id is ''; it is a text"),
+    ],
+)
+async def test_a_wrong_option_of_a_session_is_refused(options: dict[str, Any], words: str) -> None:
+    """A value is often at hand as its JSON, and is told how to be read."""
+    async with open_runtime([talker()]) as runtime:
+        with pytest.raises((DeclarationError, TypeError), match=words):
+            async with runtime.open_session(**{"agent": "agent", **options}):
+                pass
+
+
+@pytest.mark.parametrize("content", [None, 3, ["Go."], {"role": "user", "content": "Go."}])
+async def test_what_is_no_message_is_refused(content: Any) -> None:
+    """None too: it stands for no message nowhere in public."""
+    async with open_runtime() as runtime, runtime.open_session(talker()) as session:
+        with pytest.raises(TypeError, match="a user message holds text"):
+            await session.ask(content)
+
+
+def test_without_a_trio_loop_the_message_names_trio() -> None:
+    """Under asyncio, Trio's own message is about an attribute of its own."""
+
+    async def main() -> None:
+        async with open_runtime():
+            pass
+
+    with pytest.raises(RuntimeError, match=r"no Trio loop runs here; begin with trio\.run\(main\)"):
+        asyncio.run(main())
+    with pytest.raises(RuntimeError, match="no Trio loop runs here"):
+        asyncio.run(ask(talker(), "Go."))
+
+
+async def test_run_sync_inside_trio_names_ask() -> None:
+    """Trio's own message is about a run() that the user did not write."""
+    with pytest.raises(RuntimeError, match=r"write `await agentrio\.ask\(agent, text\)` there"):
+        run_sync(talker(), "Go.")

@@ -30,6 +30,8 @@ from .tool_pool import ToolPool
 
 OnLag: TypeAlias = Literal["merge", "drop", "wait"]
 
+_LATER = ("store", "sinks", "mcp")
+
 LEAVING = 5.0  # seconds that models may take to close once the sessions have left
 LONGEST_GRACE = 10.0  # seconds added to the longest stop grace before a shutdown waits no longer
 
@@ -74,7 +76,7 @@ class Runtime:
         self._taps: list[Reader] = []
         self._actors: dict[str, SessionActor] = {}
         self._nursery: trio.Nursery | None = None
-        self.closing = False
+        self.closing: bool = False
         self._over = False
         self._exits: list[BaseException] = []
 
@@ -117,7 +119,8 @@ class Runtime:
         Raises:
             DeclarationError: no agent of that name was given to ``open_runtime``.
             SessionClosed: the runtime is closing.
-            ValueError: the id is taken by a session that is open, or differs from the value's.
+            ValueError, TypeError: the id is taken by a session that is open, differs from the value's, or is no text;
+                the value is no Session.
             Exception: what opening the agent's model raised; the next use of the model tries again.
         """
         declared = self._agent(agent)
@@ -148,10 +151,17 @@ class Runtime:
             return agent
         if agent not in self._agents:
             known = ", ".join(sorted(self._agents)) or "none"
-            raise DeclarationError(f"There is no agent {agent!r}; open_runtime(agents=[...]) was given: {known}.")
+            raise DeclarationError(
+                f"There is no agent {agent!r}; give an Agent(...), or the name of one that open_runtime(agents=[...]) "
+                f"was given: {known}."
+            )
         return self._agents[agent]
 
     def _value(self, agent: Agent[Any], id: str | None, value: Session | None) -> Session:
+        if value is not None and not isinstance(value, Session):
+            raise TypeError(f"value is a {type(value).__name__}; give a Session, such as Session.from_json(text)")
+        if id is not None and (not isinstance(id, str) or not id):
+            raise TypeError(f"id is {id!r}; it is a text, or left out")
         if value is None:
             return Session(f"s_{secrets.token_hex(6)}" if id is None else id, agent.name)
         if id is not None and id != value.id:
@@ -237,11 +247,26 @@ class Runtime:
 
 def _by_name(agents: Sequence[Agent[Any]]) -> dict[str, Agent[Any]]:
     made: dict[str, Agent[Any]] = {}
+    if isinstance(agents, str | Agent):
+        raise DeclarationError(f"open_runtime: agents is a {type(agents).__name__}; put it into a list.")
     for agent in agents:
+        if not isinstance(agent, Agent):
+            raise DeclarationError(f"open_runtime: {agent!r} among the agents is none; give Agent(...) objects.")
         if agent.name in made:
             raise DeclarationError(f"open_runtime: two agents are called {agent.name!r}; rename one.")
         made[agent.name] = agent
     return made
+
+
+def _check_options(threads: int, later: dict[str, Any]) -> None:
+    if not trio.lowlevel.in_trio_run():
+        raise RuntimeError("agentrio runs on Trio, and no Trio loop runs here; begin with trio.run(main)")
+    for key in later:
+        if key in _LATER:
+            raise DeclarationError(f"open_runtime: {key}= is not supported by this version; leave it out.")
+        raise DeclarationError(f"open_runtime has no {key!r}; it knows agents, threads, rng.")
+    if not isinstance(threads, int) or threads < 1:
+        raise DeclarationError(f"open_runtime: threads is {threads!r}; it must be a whole number of at least 1.")
 
 
 def _reader(on_lag: OnLag, max_pending: int, forget: Any, room: Any) -> Reader:
@@ -268,11 +293,11 @@ async def open_runtime(
     second.
 
     Raises:
-        DeclarationError: two agents have one name, or an option is not supported yet.
+        DeclarationError: two agents have one name, or an option is wrong, unknown or not supported yet.
+        RuntimeError: no Trio loop runs here.
         RuntimeCrashed: a fault of the runtime itself; what the body raised comes unwrapped.
     """
-    for key in later:
-        raise DeclarationError(f"open_runtime: {key}= is not supported by this version; leave it out.")
+    _check_options(threads, later)
     runtime = Runtime(agents, threads, random.Random() if rng is None else rng)
     body: list[BaseException] = []
     group: BaseExceptionGroup[BaseException] | None = None

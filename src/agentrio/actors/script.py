@@ -20,5 +20,11 @@ async def ask(agent: Agent[Any], content: Content) -> RunResult[Any]:
 
 
 def run_sync(agent: Agent[Any], content: Content) -> RunResult[Any]:
-    """Ask an agent one question from a program that runs no Trio loop."""
+    """Ask an agent one question from a program that runs no Trio loop.
+
+    Raises:
+        RuntimeError: a Trio loop runs here; there, ``await ask(agent, content)``.
+    """
+    if trio.lowlevel.in_trio_run():
+        raise RuntimeError("run_sync() can't run inside Trio; write `await agentrio.ask(agent, text)` there")
     return trio.run(ask, agent, content)

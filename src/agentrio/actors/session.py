@@ -90,15 +90,15 @@ class SessionActor:
         self.agent = agent
         self.identity = identity
         self.services = services
-        self.hub = Hub(state, around.taps)
-        self.emitter = Emitter(self.hub, around.journal)
+        self.hub: Hub = Hub(state, around.taps)
+        self.emitter: Emitter = Emitter(self.hub, around.journal)
         self.current: Run | None = None
         self.loop: Loop | None = None
         self.crash: Exception | None = None
-        self.closing = False
+        self.closing: bool = False
         self._thread = threading.get_ident()
-        self.ready = trio.Event()
-        self.ended = trio.Event()
+        self.ready: trio.Event = trio.Event()
+        self.ended: trio.Event = trio.Event()
         self._memo = RenderMemo()
         self._queued = state.session.queued_total
         self._nursery: trio.Nursery | None = None
@@ -137,12 +137,16 @@ class SessionActor:
 
     # Runs
 
-    def accept(self, content: Content | None, caller_deadline: float) -> Run:
+    def accept(self, content: Content, caller_deadline: float) -> Run:
         """Take on a run, at once: its ending is owed from here on.
 
         Raises:
-            SessionBusy, SessionClosed, SessionCrashed, ValueError: it can't be taken on; nothing has happened.
+            SessionBusy, SessionClosed, SessionCrashed, ValueError, TypeError: it can't be taken on; nothing has
+                happened.
         """
+        return self._accept((checked(content),), caller_deadline)
+
+    def _accept(self, prompt: tuple[Any, ...], caller_deadline: float) -> Run:
         self.check_usable()
         if self.current is not None:
             raise SessionBusy(
@@ -150,9 +154,9 @@ class SessionActor:
                 "steer() it, queue a follow_up(), or wait_idle()"
             )
         id = ids.run_id(self.value.id, self.value.runs + 1)
-        prompt = None if content is None else user_message(ids.prompt_id(id), checked(content))
+        message = user_message(ids.prompt_id(id), *prompt) if prompt else None
         run = Run(id, self.value.id, copy_context(), caller_deadline)
-        return self._begin(run, Loop(self._bench(run), prompt, self.agent.limits, self._drain))
+        return self._begin(run, Loop(self._bench(run), message, self.agent.limits, self._drain))
 
     def resume(self, open_run: RunState, caller_deadline: float) -> Run:
         """Go on with the open run of the state that this session started from: its events end where a process did."""
@@ -179,7 +183,7 @@ class SessionActor:
         if self.current is None and not waiting and not answerable(self.value.messages):
             where = "ends with a finished answer" if self.value.messages else "has no message yet"
             raise NothingToProceed(f"session {self.value.id} {where}, and nothing is queued; ask() it something")
-        return self.accept(None, caller_deadline)
+        return self._accept((), caller_deadline)
 
     def _bench(self, run: Run) -> Bench:
         around = self._around
@@ -266,7 +270,7 @@ class SessionActor:
             self.closing = True
             if self._owed:
                 with shielded(self.agent.limits.stop_grace):
-                    await self._serve_rest()
+                    await self._serve_rest()  # noqa: ASYNC102  # shielded() is a shield with a deadline
             self._owed = 0
             self._carried_out.unpark_all()
 

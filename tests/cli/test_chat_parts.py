@@ -72,6 +72,8 @@ def test_what_happens_beside_the_answer_is_told_on_its_own_lines() -> None:
         ev.TextDelta(HERE, 1, "m", 0, 4, ""),
         ev.MessageDiscarded(HERE, 1, "m", "it broke off"),
         ev.Retrying(HERE, 1, "stream", 1, 3, 1.0, "It broke off."),
+        ev.Retrying(HERE, 1, "length", 1, 2, 0.0, "It was cut."),
+        ev.Retrying(HERE, 1, "fallback", 1, 1, 0.0, "It is gone."),
         ev.Notice(HERE, 1, "code", "Mind the gap"),
         ev.CallProgress(HERE, 1, "unknown", "halfway"),
         ev.RunEnded(HERE, RunResult("r", "blocked")),
@@ -82,6 +84,8 @@ def test_what_happens_beside_the_answer_is_told_on_its_own_lines() -> None:
     assert notes.getvalue().splitlines() == [
         "[void: it broke off]",
         "[It broke off; trying again in 1.0 s]",
+        "[It was cut; trying again]",
+        "[It is gone; asking the next model]",
         "[Mind the gap]",
         "[call: halfway]",
         "agentrio: blocked",

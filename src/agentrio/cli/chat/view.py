@@ -68,7 +68,7 @@ class TextView:
             case ev.MessageDiscarded():
                 self.note(f"[void: {event.why}]")
             case ev.Retrying():
-                self.note(f"[{event.message.rstrip('.')}; trying again in {event.delay:.1f} s]")
+                self.note(f"[{event.message.rstrip('.')}; {told_retry(event)}]")
             case ev.Notice():
                 self.note(f"[{event.text}]")
             case ev.RunEnded():
@@ -149,6 +149,13 @@ class TextView:
     def _is_live(self) -> bool:
         """Whether a line can be drawn over."""
         return self._notes.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def told_retry(event: ev.Retrying) -> str:
+    """What comes of a failed attempt."""
+    if event.kind == "fallback":
+        return "asking the next model"
+    return f"trying again in {event.delay:.1f} s" if event.delay else "trying again"
 
 
 def told_call(call: ToolCall) -> str:

@@ -142,7 +142,7 @@ class Interrupts:
     def __init__(self, view: View) -> None:
         self._view = view
         self.stage: Stage | None = None
-        self.left = False
+        self.left: bool = False
 
     async def run(
         self, play: trio.CancelScope, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrio.domain.handoff import CLOSING, OPENING
 from agentrio.domain.messages import Message, ModelTag, user_message
 from agentrio.domain.parts import CallError, File, Image, RawBlock, Text, Thinking, ToolCall, ToolResult
 from agentrio.domain.render import ModelRequest, SystemBlock, ThinkingLevel, ToolSpec
@@ -190,10 +191,55 @@ def test_what_the_same_model_wrote_goes_back_as_it_was() -> None:
         {"type": "text", "text": "cited", "citations": [1]},
         {"type": "tool_use", "id": "toolu_1", "caller": {"type": "direct"}, "name": "f", "input": {}},
     ]
+
+
+def test_of_another_models_answer_goes_what_can_be_read() -> None:
+    """Its reasoning as labelled text; what is hidden, and blocks of its server's own, can't be proved and goes not."""
+    parts = (
+        Thinking("why", "sig"), Thinking("", "opaque", redacted=True), RawBlock("server_tool_use", '{"id":"s"}'),
+        Text("cited", '{"type":"text","text":"cited","citations":[1]}'),
+        ToolCall("c1", "toolu_1", "f", "{", None, '{"type":"tool_use","id":"toolu_1","caller":{"type":"direct"}}'),
+    )  # fmt: skip
     foreign = turns(HI, said(*parts, model=OTHER), user_message("u2", "x"))[1][1]
-    assert foreign == [text("cited"), {"type": "tool_use", "id": "c1", "name": "f", "input": {}}]
-    assert turns(HI, said(Thinking("only", "s"), model=OTHER), user_message("u2", "x")) == [
+    assert foreign == [
+        text(f"{OPENING}why{CLOSING}\n\n"),
+        text("cited"),
+        {"type": "tool_use", "id": "c1", "name": "f", "input": {}},
+    ]
+
+
+def test_an_answer_never_ends_in_reasoning() -> None:
+    """The API refuses it; a stop may leave it so."""
+    stopped = said(Text("a"), Thinking("b", "s"), Text(" "))
+    assert turns(HI, stopped, user_message("u2", "x"))[1] == ("assistant", [text("a")])
+    assert turns(HI, said(Thinking("b", "s"), Text(" ")), user_message("u2", "x")) == [
         ("user", [text("hi"), text("x")])
+    ]
+
+
+def test_a_call_of_the_servers_tool_without_a_result_goes_once_the_answer_is_over() -> None:
+    """It stays while the answer can be continued, and where it waits for a result of ours."""
+    use = RawBlock("server_tool_use", '{"type":"server_tool_use","id":"srvtoolu_1"}')
+    found = RawBlock("web_search_tool_result", '{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1"}')
+    block, result = json.loads(use.json), json.loads(found.json)
+    stopped, more = said(Text("a"), use), said(found, Text("b"))
+    assert turns(HI, stopped)[1] == ("assistant", [text("a"), block])
+    assert turns(HI, stopped, user_message("u2", "x"))[1] == ("assistant", [text("a")])
+    assert turns(HI, stopped, more, user_message("u2", "x"))[1] == ("assistant", [text("a"), block, result, text("b")])
+    waiting = said(use, called("c1", "toolu_1"))
+    assert turns(HI, waiting, user_message("u2", "x"))[1][1][0] == block
+    assert turns(HI, said(use), user_message("u2", "x"))[1] == (
+        "assistant",
+        [text("[A tool of the server was called, and gave no result.]")],
+    )
+
+
+def test_the_first_turn_is_always_the_users() -> None:
+    """A history that was cut at its front may begin with an answer; the API refuses that."""
+    assert turns(said(Text("a")), user_message("u2", "x")) == [
+        ("user", [text("[What was said before is not shown.]")]),
+        ("assistant", [text("a")]),
+        ("user", [text("x")]),
     ]
 
 

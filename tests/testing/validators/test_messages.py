@@ -175,6 +175,20 @@ RULES = [
         "unexpected `tool_use_id` found in `web_search_tool_result`",
     ),
     rule(
+        "a call of the server's tool has its result",
+        ask("a", [SEARCH, FOUND], "b"),
+        ask("a", [SEARCH], "b"),
+        "messages.1.content.0",
+        "`web_search` tool use with id `srvtoolu_1` was found without",
+    ),
+    rule(
+        "it may wait for ours, or for more",
+        ask("a", [SEARCH, USE], [RESULT], [FOUND, SEARCH | {"id": "srvtoolu_2"}]),
+        ask("a", [SEARCH, TEXT], "b", [TEXT, FOUND | {"tool_use_id": "srvtoolu_2"}]),
+        "messages.3.content.1",
+        "unexpected `tool_use_id` found in `web_search_tool_result`",
+    ),
+    rule(
         "the server's calls have ids of its own",
         ask("a", [SEARCH, FOUND]),
         ask("a", [SEARCH | {"id": "toolu_1"}]),

@@ -2,22 +2,27 @@
 
 Neighbours of one role are one turn: tool results and the user's text that follows them, or an answer that was continued
 after a pause. What was written by the same model goes back as it was: signed reasoning, redacted blocks and blocks of
-the server's own, in their places. Of another model, reasoning and such blocks are left out.
+the server's own, in their places. Of another model, readable reasoning is labelled text, and such blocks are left out.
+
+Three rules of the API are held here: the first turn is the user's, an answer does not end in reasoning, and a call of a
+server's tool has its result unless the answer is still to be continued.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias, assert_never
 
+import attrs
 import msgspec
 
+from agentrio.domain.handoff import for_model
 from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 
 from .call_ids import CallIds
-from .json import encode, encode_text
+from .json import encode, encode_text, says
 
 WireRole: TypeAlias = Literal["user", "assistant"]
 
@@ -26,6 +31,9 @@ _OPEN: dict[WireRole, bytes] = {
     "assistant": b'{"role":"assistant","content":[',
 }
 _CLOSE = b"]}"
+SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
+_BEFORE = _OPEN["user"] + encode({"type": "text", "text": "[What was said before is not shown.]"}) + b"]},"
+_UNFINISHED = Text("[A tool of the server was called, and gave no result.]")
 
 
 class Turns:
@@ -41,7 +49,7 @@ class Turns:
         self._pieces: list[bytes] = []  # all turns but the last, ready to be joined
         self._role: WireRole | None = None  # of the last turn
         self._turn: list[bytes] = []  # its fragments
-        self._last: Message | None = None  # the last message that left something in it
+        self._told: list[Message] = []  # the messages that left them
 
     def feed(self, messages: tuple[Message, ...]) -> None:
         """The whole history so far."""
@@ -54,37 +62,74 @@ class Turns:
         self._seen = messages
 
     def _add(self, message: Message) -> None:
-        fragment = _fragment(message, self._tag, self._ids)
+        told = for_model(message, self._tag)
+        fragment = _fragment(told, self._tag, self._ids)
         if not fragment:
             return
-        role: WireRole = "assistant" if message.role == "assistant" else "user"
+        role: WireRole = "assistant" if told.role == "assistant" else "user"
         if role != self._role:
-            if self._role is not None:
-                self._pieces += (_OPEN[self._role], b",".join(self._turn), b"]},")
-            self._role = role
-            self._turn = []
+            self._close(role)
         self._turn.append(fragment)
-        self._last = message
+        self._told.append(told)
+
+    def _close(self, role: WireRole) -> None:
+        """The turn is over, and one of the other role begins."""
+        if self._role is not None:
+            self._pieces += (_OPEN[self._role], b",".join(self._settled()), b"]},")
+        elif role == "assistant":
+            self._pieces.append(_BEFORE)
+        self._role = role
+        self._turn = []
+        self._told = []
+
+    def _settled(self) -> list[bytes]:
+        """The turn's fragments, without calls of the server's tools that have no result."""
+        unanswered = _unanswered(self._told)
+        if not unanswered:
+            return self._turn
+        left = [attrs.evolve(it, parts=tuple(part for part in it.parts if part not in unanswered)) for it in self._told]
+        found = [fragment for it in left if (fragment := _encoded(it, self._tag, self._ids))]
+        return found or [encode(_told(_UNFINISHED))]
 
     def pieces(self, mark: bytes | None) -> list[bytes]:
         """What is to be joined. ``mark`` ends a last user turn's last block; a last answer loses trailing space."""
-        if self._role is None or self._last is None:
+        if self._role is None:
             return []
         turn = b",".join(self._turn)
         if self._role == "user":
             turn = turn if mark is None else turn[:-1] + mark
-        elif isinstance(self._last.parts[-1], Text):
-            trimmed = _encoded(_trimmed(self._last), self._tag, self._ids)
-            turn = b",".join(part for part in (*self._turn[:-1], trimmed) if part)
+        elif (trimmed := _trimmed(self._told[-1])) is not self._told[-1]:
+            turn = b",".join((*self._turn[:-1], _encoded(trimmed, self._tag, self._ids)))
         return [*self._pieces, _OPEN[self._role], turn, _CLOSE]
 
 
 def _trimmed(message: Message) -> Message:
-    """The API refuses an assistant's message at the end whose text ends in space."""
-    last = message.parts[-1]
-    assert isinstance(last, Text)
-    parts = (*message.parts[:-1], Text(last.text.rstrip(), None))
-    return Message(message.id, message.role, parts, message.model)
+    """The API refuses an assistant's message at the end whose text ends in space; texts of nothing else are not sent.
+
+    Such a message is the same one where nothing is to be cut.
+    """
+    parts = list(message.parts)
+    while isinstance(last := parts[-1], Thinking) or (isinstance(last, Text) and not says(last.text)):
+        parts.pop()  # as _encoded does
+    if not isinstance(last, Text) or last.text == last.text.rstrip():
+        return message
+    return attrs.evolve(message, parts=(*parts[:-1], Text(last.text.rstrip())))
+
+
+def _unanswered(messages: Sequence[Message]) -> list[RawBlock]:
+    """Calls of the server's tools without a result: of an answer that was stopped in the middle of one.
+
+    Where there are calls of ours too, the server's may wait for their results (programmatic tool calling).
+    """
+    if any(it.calls for it in messages):
+        return []
+    blocks = [part for it in messages for part in it.parts if isinstance(part, RawBlock)]
+    answered = {_field(block, "tool_use_id") for block in blocks if block.kind.endswith("_tool_result")}
+    return [block for block in blocks if block.kind in SERVER_CALLS and _field(block, "id") not in answered]
+
+
+def _field(block: RawBlock, key: str) -> object:
+    return msgspec.json.decode(block.json).get(key)
 
 
 def _fragment(message: Message, tag: ModelTag, ids: CallIds) -> bytes:
@@ -104,8 +149,10 @@ def _wire_ids(message: Message, ids: CallIds) -> Iterable[str]:
 
 def _encoded(message: Message, tag: ModelTag, ids: CallIds) -> bytes:
     own = message.model == tag
-    blocks = (_block(part, own, message.model, ids) for part in message.parts)
-    return b",".join(block for block in blocks if block)
+    blocks = [(part, block) for part in message.parts if (block := _block(part, own, message.model, ids))]
+    while blocks and isinstance(blocks[-1][0], Thinking):
+        blocks.pop()
+    return b",".join(block for _, block in blocks)
 
 
 def _block(part: Part, own: bool, tag: ModelTag | None, ids: CallIds) -> bytes:
@@ -124,7 +171,7 @@ def _block(part: Part, own: bool, tag: ModelTag | None, ids: CallIds) -> bytes:
 
 
 def _content(part: Text | Image | File, own: bool) -> bytes:
-    if isinstance(part, Text) and part.raw is not None and own:
+    if isinstance(part, Text) and part.raw is not None and own and says(part.text):
         return part.raw.encode("utf-8", "replace")
     told = _told(part)
     return b"" if told is None else encode(told)
@@ -133,10 +180,10 @@ def _content(part: Text | Image | File, own: bool) -> bytes:
 def _thinking(part: Thinking) -> bytes:
     if part.raw is not None:
         return part.raw.encode("utf-8", "replace")
-    if part.redacted:
-        return encode({"type": "redacted_thinking", "data": part.signature or ""})
-    if part.signature is None:  # never finished, so it proves nothing to the server
+    if not part.signature:  # never finished, so it proves nothing to the server
         return b""
+    if part.redacted:
+        return encode({"type": "redacted_thinking", "data": part.signature})
     return encode({"type": "thinking", "thinking": part.text, "signature": part.signature})
 
 
@@ -163,7 +210,7 @@ def _told(part: Text | Image | File) -> dict[str, Any] | None:
     """A block of content; None for a text of nothing but space, which the API refuses."""
     match part:
         case Text(text=text):
-            return {"type": "text", "text": text} if text.strip() else None
+            return {"type": "text", "text": text} if says(text) else None
         case Image(data=data, media_type=media_type):
             return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
         case File():

@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
@@ -24,12 +24,13 @@ from .call_ids import CallIds
 from .chat_assembler import MESSAGE_FIELDS
 from .chat_dialect import Dialect, IdRule
 from .chat_parts import REFUSAL
-from .json import encode, encode_text
+from .json import encode, encode_text, says
 
 TOOL_ERROR = "[tool error] "
 NO_OUTPUT = "(The tool returned nothing.)"
 SEE_BELOW = "(What the tool returned follows in the next message.)"
 ATTACHED = "This is what the tools returned beside text, in the order of their calls:"
+PDF = "application/pdf"
 BRIDGE = {"role": "assistant", "content": "OK."}
 
 
@@ -59,7 +60,10 @@ def call_ids(tag: ModelTag, rule: IdRule) -> CallIds:
             return NineIds(tag)
         case "any":
             return AnyIds(tag)
-    return CallIds(tag, 40)
+        case "openai":
+            return CallIds(tag, 40)
+        case _:
+            assert_never(rule)
 
 
 class Conversation:
@@ -103,18 +107,19 @@ class Conversation:
         last = self._last
         if last is None or last.role != "assistant" or last.calls:
             return b",".join(self._pieces)
-        message = _assistant(_trimmed(last), self._tag, self._dialect, self._ids)
+        message = _assistant(last, self._tag, self._dialect, self._ids)
+        _trim(message)
         if self._dialect.prefix_last:
             message["prefix"] = True
         return b",".join((*self._pieces[:-1], encode(message)))
 
 
-def _trimmed(message: Message) -> Message:
-    last = message.parts[-1]
-    if not isinstance(last, Text):
-        return message
-    parts = (*message.parts[:-1], Text(last.text.rstrip(), last.raw))
-    return Message(message.id, message.role, parts, message.model)
+def _trim(wire: dict[str, Any]) -> None:
+    content = wire.get("content")
+    if isinstance(content, str):
+        wire["content"] = content.rstrip()
+    elif content and content[-1]["type"] == "text":
+        content[-1]["text"] = content[-1]["text"].rstrip()
 
 
 def _wire_ids(message: Message, ids: CallIds) -> Iterable[str]:
@@ -131,16 +136,27 @@ def _encoded(message: Message, tag: ModelTag, dialect: Dialect, ids: CallIds) ->
             content = _user_content(message.parts, dialect)
             return encode({"role": "user", "content": content}) if content else b""
         case "assistant":
-            return encode(_assistant(message, tag, dialect, ids)) if message.parts else b""
-    return b",".join(map(encode, _results(message, dialect, ids)))
+            wire = _assistant(message, tag, dialect, ids)
+            return encode(wire) if _answers(wire) else b""
+        case "tool":
+            return b",".join(map(encode, _results(message, dialect, ids)))
+        case _:
+            assert_never(message.role)
+
+
+def _answers(wire: dict[str, Any]) -> bool:
+    """Whether there is more in an answer than reasoning and space, which alone is refused."""
+    content = wire.get("content") or ""
+    told = content if isinstance(content, str) else "".join(piece.get("text", "") for piece in content)
+    return says(told) or "tool_calls" in wire or says(wire.get("refusal", ""))
 
 
 def _user_content(parts: Iterable[Any], dialect: Dialect) -> str | list[dict[str, Any]]:
-    """A text where there is nothing else: some servers take no list."""
+    """A text where there is nothing else: some servers take no list. Texts of nothing but space say nothing."""
     told = [_told(part, dialect) for part in parts if isinstance(part, (Text, Image, File))]
     if all(block["type"] == "text" for block in told):
-        return "\n\n".join(block["text"] for block in told)
-    return [block for block in told if block["type"] != "text" or block["text"].strip()]
+        return "\n\n".join(block["text"] for block in told if says(block["text"]))
+    return [block for block in told if block["type"] != "text" or says(block["text"])]
 
 
 def _told(part: Text | Image | File, dialect: Dialect) -> dict[str, Any]:
@@ -149,15 +165,18 @@ def _told(part: Text | Image | File, dialect: Dialect) -> dict[str, Any]:
             return {"type": "text", "text": text}
         case Image(data=data, media_type=media_type):
             return {"type": "image_url", "image_url": {"url": f"data:{media_type};base64,{data}"}}
-    return _file(part, dialect)
+        case File():
+            return _file(part, dialect)
+        case _:
+            assert_never(part)
 
 
 def _file(file: File, dialect: Dialect) -> dict[str, Any]:
-    """Text as it is, everywhere; other files where the server takes them."""
+    """Text as it is, everywhere; PDF where the server takes it: the wire knows no other files."""
     if file.media_type.startswith("text/"):
         text = base64.b64decode(file.data).decode("utf-8", "replace")
         return {"type": "text", "text": f"[File: {file.name or 'unnamed'}]\n{text}"}
-    if not dialect.files:
+    if not dialect.files or file.media_type != PDF:
         return {"type": "text", "text": NO_FILE}
     url = f"data:{file.media_type};base64,{file.data}"
     return {"type": "file", "file": {"filename": file.name or "file", "file_data": url}}
@@ -183,7 +202,7 @@ def _result(result: ToolResult, dialect: Dialect) -> tuple[str, list[dict[str, A
         return TOOL_ERROR + encode_text({"error": category, "message": message}), []
     told = [_told(part, dialect) for part in result.parts]
     media = [block for block in told if block["type"] != "text"]
-    text = "\n\n".join(block["text"] for block in told if block["type"] == "text" and block["text"].strip())
+    text = "\n\n".join(block["text"] for block in told if block["type"] == "text" and says(block["text"]))
     return text or (SEE_BELOW if media else NO_OUTPUT), media
 
 
@@ -216,10 +235,12 @@ def _add_own(wire: dict[str, Any], message: Message) -> None:
         match part:
             case Thinking(raw=str(raw)):
                 has_list = _add_thinking(wire, part, msgspec.json.decode(raw), listed) or has_list
-            case Text(text=text) if text:
+            case Text(text=text) if says(text):
                 listed.append({"type": "text", "text": text})
             case RawBlock(kind=kind, json=json) if kind == MESSAGE_FIELDS:
                 wire.update(msgspec.json.decode(json))
+            case _:
+                pass
     if has_list:
         wire["content"] = listed
 

@@ -118,6 +118,11 @@ def encode(value: Any) -> bytes:
     return _encoder.encode(scrub(value, strip_nul=True)) if NUL in data else data
 
 
+def says(text: str) -> bool:
+    """Whether anything of a text is left on the wire but space."""
+    return bool(text.replace("\0", "").strip())
+
+
 def encode_text(value: Any) -> str:
     """``encode`` as text."""
     return encode(value).decode()
@@ -138,4 +143,5 @@ def scrub(value: Any, *, strip_nul: bool) -> Any:
             return {scrub(key, strip_nul=strip_nul): scrub(item, strip_nul=strip_nul) for key, item in value.items()}
         case list() | tuple():
             return [scrub(item, strip_nul=strip_nul) for item in value]
-    return value
+        case _:
+            return value

@@ -16,8 +16,8 @@ The wire has no mark for a failed call; its output says so in words.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, assert_never
 
 import attrs
 import msgspec
@@ -27,10 +27,12 @@ from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 
 from .call_ids import CallIds
-from .json import encode, encode_text
+from .json import encode, encode_text, says
 from .responses_items import CALLS, TEXT_KEYS
 
 TOOL_ERROR = "[tool error] "
+CLIENT_CALLS = ("apply_patch_call", "computer_call", "local_shell_call", "shell_call")
+"""Calls of tools that a client runs, and that are none of ours. The server refuses one without its output."""
 OUTPUTS = {"custom_tool_call": "custom_tool_call_output"}  # by the type of the call
 PAGE = "input_text"
 
@@ -108,7 +110,10 @@ def _items(message: Message, tag: ModelTag, names: Names) -> Iterable[bytes]:
             return [
                 encode(_output(part, *names[part.call_id])) for part in message.parts if isinstance(part, ToolResult)
             ]
-    return _answer(message.parts, message.model == tag, names)
+        case "assistant":
+            return _answer(message.parts, message.model == tag, names)
+        case _:
+            assert_never(message.role)
 
 
 def _answer(parts: Iterable[Part], own: bool, names: Names) -> list[bytes]:
@@ -116,6 +121,7 @@ def _answer(parts: Iterable[Part], own: bool, names: Names) -> list[bytes]:
     out: list[bytes] = []
     waiting: list[bytes] = []
     texts: list[Text] = []
+    parts = tuple(parts)
     for part in (*parts, None):
         if isinstance(part, Text) and (not texts or _is_of(texts[0], part)):
             texts.append(part)
@@ -128,11 +134,22 @@ def _answer(parts: Iterable[Part], own: bool, names: Names) -> list[bytes]:
                 texts = [part]
             case Thinking(raw=str(raw)) if own and _can_return(raw):
                 waiting.append(raw.encode("utf-8", "replace"))
-            case RawBlock(json=json) if own:
+            case RawBlock(json=json) if own and not _is_open(part, parts):
                 _put(out, waiting, json.encode("utf-8", "replace"), True)
             case ToolCall():
                 _put(out, waiting, _call(part, names[part.id][0]), part.raw is not None)
+            case _:
+                pass
     return out
+
+
+def _is_open(call: RawBlock, parts: Sequence[Part]) -> bool:
+    """Whether it is a call of a client's tool without an output."""
+    if call.kind not in CLIENT_CALLS:
+        return False
+    outputs = [part for part in parts if isinstance(part, RawBlock) and part.kind == f"{call.kind}_output"]
+    id = msgspec.json.decode(call.json).get("call_id")
+    return not any(msgspec.json.decode(output.json).get("call_id") == id for output in outputs)
 
 
 def _put(out: list[bytes], waiting: list[bytes], item: bytes, by_server: bool) -> None:
@@ -165,7 +182,7 @@ def _message(texts: list[Text]) -> bytes:
     raws = [text.raw for text in texts if text.raw is not None]
     if not raws:
         text = "".join(text.text for text in texts)
-        return encode({"type": "message", "role": "assistant", "content": text}) if _says(text) else b""
+        return encode({"type": "message", "role": "assistant", "content": text}) if says(text) else b""
     content = [msgspec.json.decode(raw)["content"][0] for raw in raws]
     told = [piece | {TEXT_KEYS[piece["type"]]: text.text} for piece, text in zip(content, texts, strict=True)]
     return encode(msgspec.json.decode(raws[0]) | {"content": told})
@@ -204,13 +221,8 @@ def _content(parts: Iterable[Part]) -> str | list[dict[str, Any]]:
     """A text where there is nothing else: some servers take no list. Texts of nothing but space say nothing."""
     told = [_told(part) for part in parts if isinstance(part, (Text, Image, File))]
     if all(block["type"] == PAGE for block in told):
-        return "\n\n".join(block["text"] for block in told if _says(block["text"]))
-    return [block for block in told if block["type"] != PAGE or _says(block["text"])]
-
-
-def _says(text: str) -> bool:
-    """Whether anything of it is left on the wire, which takes no NUL."""
-    return bool(text.replace("\0", "").strip())
+        return "\n\n".join(block["text"] for block in told if says(block["text"]))
+    return [block for block in told if block["type"] != PAGE or says(block["text"])]
 
 
 def _told(part: Text | Image | File) -> dict[str, Any]:
@@ -219,7 +231,10 @@ def _told(part: Text | Image | File) -> dict[str, Any]:
             return {"type": PAGE, "text": text}
         case Image(data=data, media_type=media_type):
             return {"type": "input_image", "image_url": f"data:{media_type};base64,{data}", "detail": "auto"}
-    return _file(part)
+        case File():
+            return _file(part)
+        case _:
+            assert_never(part)
 
 
 def _file(file: File) -> dict[str, Any]:

@@ -155,6 +155,7 @@ def check_messages(body: Any, place: Place) -> None:
         _check_thinking_blocks(turn)
     calls = [met for turn in turns for met in turn.ids("tool_use", "id")]
     check_unique(calls, "`tool_use` ids must be unique, {id} is not")
+    _check_server_calls(turns)
     if turns:
         _check_ends(body, turns)
     _check_tools(body, place, bool(calls))
@@ -202,16 +203,31 @@ def _check_calls(turn: Turn, after: Turn | None) -> None:
             f"`tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(missing)}. Each "
             "`tool_use` block must have a corresponding `tool_result` block in the next message."
         )
+
+
+def _check_server_calls(turns: list[Turn]) -> None:
+    """A result behind its call, and a call with its result, unless the answer is to be continued or waits for ours."""
     uses: set[object] = set()
-    for block, place in turn.blocks:
-        kind = str(block.get("type"))
-        if kind in ("server_tool_use", "mcp_tool_use"):
-            uses.add(block.get("id"))
-        elif kind.endswith("_tool_result") and block.get("tool_use_id") not in uses:
-            place.bad(
-                f"unexpected `tool_use_id` found in `{kind}` blocks: {block.get('tool_use_id')}. Each block must have "
-                "a corresponding block of its call before it."
-            )
+    answered = {it.get("tool_use_id") for turn in turns for it, _ in turn.blocks if _is_server_result(it)}
+    for turn in turns:
+        waits = turn is turns[-1] or any(it.get("type") == "tool_use" for it, _ in turn.blocks)
+        for block, place in turn.blocks:
+            kind, id = str(block.get("type")), block.get("id")
+            if kind in ("server_tool_use", "mcp_tool_use"):
+                uses.add(id)
+                if id not in answered and not waits:
+                    place.bad(
+                        f"`{block.get('name')}` tool use with id `{id}` was found without a corresponding result block"
+                    )
+            elif _is_server_result(block) and block.get("tool_use_id") not in uses:
+                place.bad(
+                    f"unexpected `tool_use_id` found in `{kind}` blocks: {block.get('tool_use_id')}. Each block must "
+                    "have a corresponding block of its call before it."
+                )
+
+
+def _is_server_result(block: dict[str, Any]) -> bool:
+    return str(block.get("type")).endswith("_tool_result")
 
 
 def _check_thinking_blocks(turn: Turn) -> None:

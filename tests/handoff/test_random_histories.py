@@ -1,0 +1,40 @@
+"""Whatever became of a history, each model's server takes it."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, given, settings
+
+from agentrio.domain.history import normalise_history
+from agentrio.domain.messages import Message
+from tests.handoff.histories import histories
+from tests.handoff.targets import MAIN, MODELS
+
+EXAMPLES = 3_000 if os.environ.get("AGENTRIO_FULL") == "1" else 100
+TAGS = [MODELS[name].tag for name in MAIN] + [MODELS["chat-openrouter"].tag]
+
+sampled = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+
+
+@sampled
+@given(histories(TAGS))
+def test_a_history_is_normal_after_one_pass(history: list[Message]) -> None:
+    """So it does not matter who did it before."""
+    once = normalise_history(history)
+    assert normalise_history(once) == once
+
+
+@sampled
+@given(histories(TAGS))
+def test_every_server_takes_every_history(history: list[Message]) -> None:
+    """Cut, orphaned, stopped, with images, and with reasoning of any model."""
+    if not any(message.text.strip("\0 \n") for message in normalise_history(history)):
+        return  # nothing that could be sent
+    for name, model in MODELS.items():
+        assert model.problems(history) == [], name

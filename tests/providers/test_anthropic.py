@@ -13,6 +13,7 @@ from typing import Any
 
 import anthropic
 import httpx2
+import openai
 import pytest
 import trio
 from anthropic.lib.credentials import StaticToken
@@ -269,6 +270,12 @@ async def test_an_error_status_is_typed_with_its_wait_and_its_request_id() -> No
     assert KEY not in str(refused)
     assert "[key]" in str(refused)
     assert down.code == "not_provisioned"
+
+
+async def test_a_key_that_is_a_word_does_not_garble_errors() -> None:
+    """Local servers take any: "none", "test"."""
+    async with served(ErrorReply(401, message="not a test"), api_key="test") as (_, client):
+        assert "not a test" in str(await failure(client))
 
 
 async def test_a_huge_or_broken_error_body_is_cut() -> None:
@@ -554,7 +561,7 @@ def _relay(port: int) -> Callable[[trio.SSLStream[trio.SocketStream]], Any]:
         ({"max_tokens": True}, "whole number above 0"),
         ({"headers": {"x": "a\r\nb: c"}}, "printable ASCII"),
         ({"headers": {"x": None}}, "printable ASCII"),
-        ({"client": object()}, "must be an anthropic.AsyncAnthropic or an httpx2.AsyncClient"),
+        ({"client": object()}, "must be an anthropic.AsyncAnthropic, an anthropic.AsyncAnthropicVertex or"),
         ({"client": anthropic.AsyncAnthropic(api_key="k"), "api_key": "k"}, "give them to that client"),
     ],
 )
@@ -568,13 +575,27 @@ def test_a_wrong_declaration_is_refused_at_once(options: dict[str, Any], words: 
 
 
 def test_a_client_with_another_wire_is_refused() -> None:
-    """Bedrock frames its streams in its own way; the path to Vertex holds the model's name."""
+    """Bedrock frames its streams in its own way; OpenAI's clients have a base class of the same name."""
 
     class AsyncAnthropicBedrock(anthropic.AsyncAnthropic):
         pass
 
-    with pytest.raises(DeclarationError, match="not supported yet"):
+    with pytest.raises(DeclarationError, match="Bedrock's own wire, which is not supported"):
         Anthropic("m", client=AsyncAnthropicBedrock(api_key="k"))
+    with pytest.raises(DeclarationError, match="is a AsyncOpenAI"):
+        Anthropic("m", client=openai.AsyncOpenAI(api_key="k"))  # type: ignore[arg-type]  # what is refused
+
+
+async def test_headers_go_through_a_client_of_the_sdk_too() -> None:
+    """Beside its own."""
+    async with open_model_server([TextReply("x")]) as server:
+        sdk = anthropic.AsyncAnthropic(api_key=KEY, base_url=server.base_url, default_headers={"x-theirs": "a"})
+        async with Anthropic("m", client=sdk, headers={"x-mine": "b"}).open() as client:
+            await ask(client)
+        await sdk.close()
+        sent = server.record[0].headers
+    assert (sent["x-theirs"], sent["x-mine"]) == ("a", "b")
+    assert sent["x-stainless-async"] == "async:trio"  # where the SDK sends, it says how
 
 
 def test_a_declaration_shows_no_secret() -> None:

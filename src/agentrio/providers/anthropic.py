@@ -3,7 +3,8 @@
 The official SDK says who we are: base URL, headers, credential. Request bodies and the stream's bytes are ours, because
 the SDK's typed path costs milliseconds that grow with the history. Where the credential is a plain header the request
 goes out through httpx2 at once; where it is fetched or signed (a profile, a federated identity, a client that you made
-yourself) it goes through the SDK's own ``post``.
+yourself) it goes through the SDK's own ``post``. So do Claude's models at Google's Vertex AI, which has a path and a
+version of its own, and answers with the same stream.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from ._http import (
 )
 from ._reading import BodyReader
 from ._sending import Poster, without_telemetry
+from ._vertex import fetch_token, is_vertex, vertex_path, what_lacks
 from .base import ModelClient, ModelStream, ProviderError, Timeouts
 from .wire.anthropic_assembler import Assembler, BodyAssembler
 from .wire.anthropic_request import Cache, MessagesOptions, encode_request
@@ -44,7 +46,8 @@ from .wire.anthropic_request import Cache, MessagesOptions, encode_request
 if TYPE_CHECKING:
     import anthropic
 
-    AnthropicClient: TypeAlias = anthropic.AsyncAnthropic | httpx2.AsyncClient
+    SdkClient: TypeAlias = anthropic.AsyncAnthropic | anthropic.AsyncAnthropicVertex
+    AnthropicClient: TypeAlias = SdkClient | httpx2.AsyncClient
 
 PATH = "v1/messages"
 OFFICIAL_HOST = "api.anthropic.com"  # the only one known to keep a prompt cache for an hour
@@ -55,10 +58,10 @@ class Anthropic:
     """A model behind the Messages API.
 
     Without ``api_key`` and ``base_url`` the SDK looks for ``ANTHROPIC_API_KEY``, ``ANTHROPIC_AUTH_TOKEN``, its profiles
-    and ``ANTHROPIC_BASE_URL`` when a runtime opens the model. ``client`` may be an ``anthropic.AsyncAnthropic`` or an
-    ``httpx2.AsyncClient`` of your own; neither is closed here. ``cache`` is how long the prompt's prefix is kept by the
-    server: not at all, five minutes, or (on api.anthropic.com) an hour. ``max_tokens`` is the default for each
-    response, 32,000 if not given. ``headers`` are sent with each request.
+    and ``ANTHROPIC_BASE_URL`` when a runtime opens the model. ``client`` may be an ``anthropic.AsyncAnthropic``, an
+    ``anthropic.AsyncAnthropicVertex`` or an ``httpx2.AsyncClient`` of your own; none is closed here. ``cache`` is how
+    long the prompt's prefix is kept by the server: not at all, five minutes, or (on api.anthropic.com) an hour.
+    ``max_tokens`` is the default for each response, 32,000 if not given. ``headers`` are sent with each request.
 
     Raises:
         DeclarationError: a value is wrong; the message says which and how to mend it.
@@ -79,7 +82,12 @@ class Anthropic:
 
     @property
     def tag(self) -> ModelTag:
-        """Provider ``anthropic``, api ``messages``."""
+        """Provider ``anthropic``, api ``messages``, on Vertex too.
+
+        Signatures of one platform are valid on the other ("compatible across platforms",
+        https://platform.claude.com/docs/en/build-with-claude/extended-thinking), so a model that has one name on both
+        is the same model; one with another name there (``...@20250929``) is another.
+        """
         return ModelTag("anthropic", "messages", self.model)
 
     def open(self) -> AbstractAsyncContextManager[ModelClient]:
@@ -127,13 +135,15 @@ def _check_client(model: Anthropic) -> None:
     if model.client is None or isinstance(model.client, httpx2.AsyncClient):
         return
     names = {cls.__name__ for cls in type(model.client).__mro__}
-    if "AsyncAnthropic" not in names and "AsyncAPIClient" not in names:
+    if any("Bedrock" in name for name in names):
         raise DeclarationError(
-            f"Anthropic.client is a {type(model.client).__name__}; it must be an anthropic.AsyncAnthropic or an "
-            "httpx2.AsyncClient."
+            "Anthropic.client speaks Bedrock's own wire, which is not supported; use Anthropic's API or Vertex."
         )
-    if any("Bedrock" in name or "Vertex" in name for name in names):
-        raise DeclarationError("Anthropic.client speaks Bedrock's or Vertex's own wire; that is not supported yet.")
+    if not (names & {"AsyncAnthropic", "AsyncAnthropicVertex"}):
+        raise DeclarationError(
+            f"Anthropic.client is a {type(model.client).__name__}; it must be an anthropic.AsyncAnthropic, an "
+            "anthropic.AsyncAnthropicVertex or an httpx2.AsyncClient."
+        )
     if model.api_key is not None or model.base_url is not None:
         raise DeclarationError(
             "Anthropic.client is a client of the SDK, which has its own key and base URL; give them to that client."
@@ -155,7 +165,8 @@ def _connect(model: Anthropic, sdk: ModuleType, own: httpx2.AsyncClient | None) 
     """Ask the SDK who we are. Done in a thread: it looks at the platform, and may read a profile from disk."""
     injected = model.client
     if injected is not None and not isinstance(injected, httpx2.AsyncClient):
-        return _Client(model, sdk, injected.with_options(max_retries=0), None)
+        copy = injected.with_options(max_retries=0, default_headers=dict(model.headers))
+        return _Client(model, sdk, copy, None, what_lacks(copy) if is_vertex(copy) else None)
     http = own or injected
     try:
         client = sdk.AsyncAnthropic(
@@ -184,7 +195,7 @@ class _Client:
         self,
         model: Anthropic,
         sdk: ModuleType,
-        client: anthropic.AsyncAnthropic | None,
+        client: SdkClient | None,
         http: httpx2.AsyncClient | None,
         failure: ProviderError | None = None,
     ) -> None:
@@ -193,12 +204,14 @@ class _Client:
         self._http = http
         self._failure = failure
         self._clock = model.wall_clock
-        self._secrets: tuple[str, ...] = ()
         base = httpx2.URL("https://invalid") if client is None else client.base_url
         self._host = base.host
-        self._options = MessagesOptions(model.tag, model.cache, model.max_tokens, base.host == OFFICIAL_HOST)
-        if client is not None:
-            self._secrets = tuple(filter(None, (client.api_key, client.auth_token)))
+        self._vertex = client if is_vertex(client) else None
+        self._path = f"/{PATH}" if self._vertex is None else vertex_path(self._vertex, model.model)
+        self._options = MessagesOptions(
+            model.tag, model.cache, model.max_tokens, base.host == OFFICIAL_HOST, self._vertex is not None
+        )
+        self._secrets = tuple(filter(None, (getattr(client, name, None) for name in _SECRETS)))
         if client is not None and http is not None:
             headers = _headers(client)
             self._poster = Poster(http, base.join(PATH), headers, own=model.client is None)
@@ -216,7 +229,7 @@ class _Client:
         reader = BodyReader(response)
         try:
             if not response.is_success:
-                raise self._redacted(await read_failure(response, reader, self._clock))
+                raise self._redacted(await read_failure(response, reader, self._clock), response.request)
             kind = response.headers.get("content-type", "").partition(";")[0]
             assembler = BodyAssembler() if kind.strip().lower().endswith("json") else Assembler()
             yield ResponseStream(reader, assembler, timeouts.idle)
@@ -238,13 +251,15 @@ class _Client:
         """
         sdk: Any = self._sdk
         assert self._client is not None
+        if self._vertex is not None:
+            await fetch_token(self._vertex)
         options = {
             "headers": {"X-Stainless-Raw-Response": "stream", **_BODY_HEADERS},
             "timeout": httpx2.Timeout(None, read=max(timeouts.connect, timeouts.idle)),
         }
         try:
             answer = await self._client.post(
-                f"/{PATH}",
+                self._path,
                 cast_to=httpx2.Response,
                 content=body,
                 options=cast(Any, options),
@@ -260,18 +275,22 @@ class _Client:
             raise self._redacted(_not_provisioned(str(wrong)[:200])) from wrong
         return cast(httpx2.Response, answer)
 
-    def _redacted(self, error: ProviderError) -> ProviderError:
-        """A server may quote the key that it refuses."""
-        for secret in self._secrets:
-            error.message = error.message.replace(secret, "[key]")
+    def _redacted(self, error: ProviderError, request: httpx2.Request | None = None) -> ProviderError:
+        """A server may quote the key that it refuses; one that was fetched is known by the request alone."""
+        sent = [] if request is None else [request.headers.get(name, "") for name in ("authorization", "x-api-key")]
+        for secret in (*self._secrets, *(value.removeprefix("Bearer ") for value in sent)):
+            if len(secret) >= LEAST_SECRET:
+                error.message = error.message.replace(secret, "[key]")
         error.args = (error.message,)
         return error
 
 
+LEAST_SECRET = 6  # characters; a local server's "none" or "test" is a word of its messages
+_SECRETS = ("api_key", "auth_token", "access_token")
 _BODY_HEADERS = {"content-type": "application/json", "accept-encoding": "identity"}
 
 
-def _headers(client: anthropic.AsyncAnthropic) -> dict[str, str]:
+def _headers(client: SdkClient) -> dict[str, str]:
     """The SDK's headers for this credential. A compressed stream could not be read as it comes."""
     told = {name: value for name, value in client.default_headers.items() if isinstance(value, str)}
     kept = without_telemetry(told)

@@ -2,6 +2,9 @@
 
 Bodies are joined from encoded fragments. A message's fragment is kept with the message, and what came of all messages
 but the last turn is kept in the request's memo, so a round encodes what is new and joins the rest.
+
+On Google's Vertex the path names the model, and the body a version in its place:
+https://platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai.
 """
 
 from __future__ import annotations
@@ -22,16 +25,21 @@ from .json import encode
 Cache: TypeAlias = Literal["none", "short", "long"]
 
 DEFAULT_MAX_TOKENS = 32_000
+VERTEX_VERSION = "vertex-2023-10-16"
 
 
 @attrs.frozen
 class MessagesOptions:
-    """What a model's declaration adds to each request. ``long_ttl`` is whether the host knows one-hour caching."""
+    """What a model's declaration adds to each request.
+
+    ``long_ttl`` is whether the host knows one-hour caching, ``vertex`` whether it is Google's.
+    """
 
     tag: ModelTag
     cache: Cache = "short"
     max_tokens: int | None = None
     long_ttl: bool = False
+    vertex: bool = False
 
 
 def encode_request(request: ModelRequest, options: MessagesOptions) -> bytes:
@@ -43,7 +51,7 @@ def encode_request(request: ModelRequest, options: MessagesOptions) -> bytes:
     mark = _mark(options)
     base = request.max_tokens or options.max_tokens or DEFAULT_MAX_TOKENS
     max_tokens, thinking = thinking_fields(options.tag.model, request.thinking, base)
-    pieces = [b'{"model":', encode(options.tag.model), b',"max_tokens":%d' % max_tokens]
+    pieces = [_head(options), b',"max_tokens":%d' % max_tokens]
     if request.system:
         pieces += (b',"system":', _system(request.system, options.cache, mark))
     pieces.append(b',"messages":[')
@@ -57,6 +65,11 @@ def encode_request(request: ModelRequest, options: MessagesOptions) -> bytes:
         pieces += (b',"temperature":', encode(request.temperature))
     pieces.append(b',"stream":true}')
     return b"".join(pieces)
+
+
+def _head(options: MessagesOptions) -> bytes:
+    told = {"anthropic_version": VERTEX_VERSION} if options.vertex else {"model": options.tag.model}
+    return encode(told)[:-1]
 
 
 def _thinks(thinking: dict[str, Any]) -> bool:

@@ -21,7 +21,7 @@ from agentrio.testing.loopback.desk import Desk
 from agentrio.testing.loopback.http1 import RawRequest, RequestParser, head
 from agentrio.testing.loopback.record import Exchange, Moment
 from agentrio.testing.loopback.script import ErrorReply, Received, Reply
-from agentrio.testing.loopback.wires import MESSAGES, WIRES, Wire
+from agentrio.testing.loopback.wires import MESSAGES, WIRES, Wire, wire_of
 
 __all__ = ["Connection"]
 
@@ -116,8 +116,8 @@ class Connection:
         return stays and not arrival.raw.wants_close
 
     async def _answer(self, arrival: _Arrival) -> bool:
-        exchange, received = arrival.exchange, arrival.received
-        wire = WIRES.get(urlsplit(received.path).path)
+        exchange = arrival.exchange
+        wire, received = wire_of(arrival.received)
         reply = self._reply(received, wire)
         fault, pace = reply.fault, reply.pace
         if pace.before_headers:

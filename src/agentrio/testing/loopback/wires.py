@@ -1,8 +1,13 @@
-"""The wires that the server speaks, by the path of the request. A new wire is a `Wire` and a line in `WIRES`."""
+"""The wires that the server speaks, by the path of the request. A new wire is a `Wire` and a line in `WIRES`.
+
+Vertex has Anthropic's wire under another path, which names the model, and with another first field in the body.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from urllib.parse import unquote, urlsplit
 
 import attrs
 
@@ -10,7 +15,7 @@ from agentrio.testing.loopback import chat_wire, messages_wire, openai_wire, res
 from agentrio.testing.loopback.script import ModelReply, RawReply, Received, Reply
 from agentrio.testing.validators import Demands, Problem, WireName, validate
 
-__all__ = ["WIRES", "Wire", "refusal"]
+__all__ = ["WIRES", "Wire", "refusal", "wire_of"]
 
 
 @attrs.frozen
@@ -71,6 +76,27 @@ RESPONSES = Wire(
 )
 
 WIRES: dict[str, Wire] = {"/v1/messages": MESSAGES, "/v1/chat/completions": CHAT, "/v1/responses": RESPONSES}
+
+VERTEX = re.compile(r"/v1/projects/[^/]+/locations/[^/]+/publishers/anthropic/models/([^/]+):(?:stream)?[rR]awPredict")
+VERTEX_VERSIONS = ("vertex-2023-10-16", "2026-10-21")  # the documented one, and the one that the SDK 2.14 sends
+
+
+def wire_of(request: Received) -> tuple[Wire | None, Received]:
+    """The wire at a request's path, and the request as it would be at that wire's own path."""
+    path = urlsplit(request.path).path
+    if found := VERTEX.fullmatch(path):
+        return MESSAGES, attrs.evolve(request, body=_of_vertex(request.body, unquote(found[1])))
+    return WIRES.get(path), request
+
+
+def _of_vertex(body: object, model: str) -> object:
+    """The body as Anthropic's own API takes it. One that Vertex would refuse is none to that API either."""
+    if not isinstance(body, dict):
+        return body
+    version = body.get("anthropic_version")
+    if version not in VERTEX_VERSIONS or "model" in body:
+        return body | {"anthropic_version": version}
+    return {"model": model} | {key: value for key, value in body.items() if key != "anthropic_version"}
 
 
 def refusal(wire: Wire, request: Received, demands: Demands) -> Reply | None:

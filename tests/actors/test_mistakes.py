@@ -165,3 +165,21 @@ async def test_run_sync_inside_trio_names_ask() -> None:
     """Trio's own message is about a run() that the user did not write."""
     with pytest.raises(RuntimeError, match=r"write `await agentrio\.ask\(agent, text\)` there"):
         run_sync(talker(), "Go.")
+
+
+# Blocks
+
+
+async def test_a_block_that_is_not_entered_says_so() -> None:
+    """Awaiting or iterating it is the likeliest slip; Python's own message names a class of ours and no way out."""
+    async with open_runtime() as runtime, runtime.open_session(talker()) as session:
+        run: Any = session.run("Go.")
+        with pytest.raises(TypeError, match=r"write `async with session\.run\(text\) as run:`.* await session\.ask"):
+            await run
+        with pytest.raises(TypeError, match=r"enter this first: write `async with session\.run\(text\) as run:`"):
+            async for _ in run:
+                pass
+        events: Any = runtime.subscribe()
+        with pytest.raises(TypeError, match=r"enter this first: write `async with \.\.\. as events:`"):
+            async for _ in events:
+                pass

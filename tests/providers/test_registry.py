@@ -16,6 +16,7 @@ def test_a_model_is_named_by_its_provider_and_its_own_name() -> None:
     """What stands behind the first colon is the model's, colons included."""
     assert resolve("anthropic:claude-sonnet-5").tag == ModelTag("anthropic", "messages", "claude-sonnet-5")
     assert resolve("anthropic:a:b").tag.model == "a:b"
+    assert resolve("anthropic: a ").tag.model == "a"
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,12 @@ def test_a_model_is_named_by_its_provider_and_its_own_name() -> None:
         ("scripted:x", "Scripted"),
         ("", "provider:model"),
         ("anthropic:", "no name behind its provider"),
+        ("anthropic: ", "no name behind its provider"),
+        ("claude-sonnet-5", r"Did you mean anthropic:claude-sonnet-5\?"),
+        ("antropic:claude-sonnet-5", r"Did you mean anthropic:claude-sonnet-5\?"),
+        ("OpenAI/gpt-5.2", r"Did you mean openai:gpt-5\.2\?"),
+        ("google:gemini-2.5-flash", r"Did you mean gemini:gemini-2\.5-flash\?"),
+        ("ollama", r"Did you mean ollama:name-of-a-model\?"),
     ],
 )
 def test_a_wrong_name_is_refused_with_what_would_be_right(name: str, words: str) -> None:

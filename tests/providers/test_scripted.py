@@ -99,6 +99,15 @@ async def test_a_script_that_has_run_out_says_how_long_it_was() -> None:
             await ask(client)
 
 
+@pytest.mark.parametrize("alone", ["Hi.", call("f")])
+def test_a_lone_reply_is_told_to_stand_in_a_list(alone: Any) -> None:
+    """A text is a sequence too, and would be one reply per letter."""
+    with pytest.raises(DeclarationError, match="takes a list of replies; put this one into a list"):
+        Scripted(alone)
+    with pytest.raises(DeclarationError, match=r"reply 1 is a single call; .* \[call\('f', \.\.\.\)\]"):
+        Scripted([call("f")])  # type: ignore[list-item]  # wrong on purpose
+
+
 @pytest.mark.parametrize("wrong", [7, ["text"], [call("f"), None], None])
 def test_a_wrong_reply_is_refused_at_once(wrong: object) -> None:
     """Naming which one and what it may be."""

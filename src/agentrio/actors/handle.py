@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import trio
 
@@ -54,8 +54,24 @@ class RunStream:
         return self._run.stop(reason=reason)
 
 
-class RunBlock:
+class _Block:
+    """What must be entered says so where it is awaited or iterated instead; type checkers see neither method."""
+
+    if not TYPE_CHECKING:
+
+        def __await__(self) -> NoReturn:
+            raise TypeError(
+                f"this can't be awaited: write `{self._enter}`; await session.ask(text) for the result alone"
+            )
+
+        def __aiter__(self) -> NoReturn:
+            raise TypeError(f"enter this first: write `{self._enter}`, and iterate inside of the block")
+
+
+class RunBlock(_Block):
     """``async with session.run(text) as run``: the run is accepted on entering, stopped on leaving early."""
+
+    _enter = "async with session.run(text) as run:"
 
     def __init__(self, actor: SessionActor, content: Content) -> None:
         self._actor = actor
@@ -74,10 +90,12 @@ class RunBlock:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._run is not None and self._reader is not None
+        assert self._run is not None
+        assert self._reader is not None
         self._reader.close()
         if not self._run.done.is_set():
-            await stop_and_wait(self._run, "its block was left", self._actor.agent.limits.stop_grace)
+            grace = self._actor.agent.limits.stop_grace
+            await stop_and_wait(self._run, "its block was left", grace)  # noqa: ASYNC102  # it shields itself
 
 
 async def stop_and_wait(run: Run, reason: str, grace: float) -> None:
@@ -87,8 +105,10 @@ async def stop_and_wait(run: Run, reason: str, grace: float) -> None:
         await run.done.wait()
 
 
-class ReaderBlock:
+class ReaderBlock(_Block):
     """``async with ... as events``: a reader for the time of the block."""
+
+    _enter = "async with ... as events:"
 
     def __init__(self, open: Any) -> None:
         self._open = open
@@ -158,7 +178,8 @@ class SessionHandle:
         try:
             await run.done.wait()
         except BaseException:
-            await stop_and_wait(run, "its caller was cancelled", self._actor.agent.limits.stop_grace)
+            grace = self._actor.agent.limits.stop_grace
+            await stop_and_wait(run, "its caller was cancelled", grace)  # noqa: ASYNC102  # it shields itself
             raise
         return run.result
 

@@ -30,6 +30,11 @@ else:
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
+_WANTED = {
+    "prompt": "a text, or a list of texts and prompt_layer(...)s",
+    "tools": "a list of tools",
+    "fallbacks": "a list of models",
+}
 _LATER = ("resources", "workflows", "guardrails", "hooks", "mcp", "compactor")
 
 
@@ -40,6 +45,7 @@ class DeclaredModel(Protocol):
     @property
     def tag(self) -> ModelTag:
         """Provider, api and model."""
+        ...
 
     def open(self) -> Any:
         """A client for one runtime."""
@@ -140,7 +146,7 @@ def _resolve_model(name: str, model: object) -> DeclaredModel:
     if isinstance(model, DeclaredModel) and not isinstance(model, type):
         return model
     raise DeclarationError(
-        f"Agent {name!r}: model is a {type(model).__name__}; give a string such as 'anthropic:claude-sonnet-5', "
+        f"Agent {name!r}: model is {_kind(model)}; give a string such as 'anthropic:claude-sonnet-5', "
         "or a model object such as Anthropic(...) or Scripted(...)."
     )
 
@@ -170,8 +176,15 @@ def _check_tools(name: str, tools: Sequence[object]) -> tuple[Tool[..., Any], ..
 
 def _check_list(name: str, field: str, value: Sequence[Any]) -> Sequence[Any]:
     if not isinstance(value, Sequence):
-        raise DeclarationError(f"Agent {name!r}: {field} is a {type(value).__name__}; put it into a list.")
+        raise DeclarationError(f"Agent {name!r}: {field} is {_kind(value)}; give {_WANTED[field]}.")
     return value
+
+
+def _kind(value: object) -> str:
+    if value is None or isinstance(value, type):
+        return "None" if value is None else f"the class {value.__name__}"
+    kind = type(value).__name__
+    return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
 
 
 def _check_limits(name: str, limits: object) -> Limits:

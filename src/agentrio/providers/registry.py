@@ -5,7 +5,9 @@ Importing this is cheap; a provider is imported when it is named.
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -25,14 +27,23 @@ def resolve(name: str) -> Model:
     provider, colon, model = name.partition(":")
     make = _PROVIDERS.get(provider) or _of_preset(provider)
     if not colon or make is None:
-        names = ", ".join((*sorted(_PROVIDERS), *sorted(_preset_names())))
-        raise DeclarationError(
-            f"The model {name!r} names no known provider; write provider:model with one of {names}, or give a model "
-            "object such as Anthropic(...) or Scripted([...])."
-        )
-    if not model.strip():
+        raise DeclarationError(_unknown(name))
+    model = model.strip()
+    if not model:
         raise DeclarationError(f"The model {name!r} has no name behind its provider; write {provider}:name-of-a-model.")
     return make(model)
+
+
+def _unknown(name: str) -> str:
+    names = [*sorted(_PROVIDERS), *sorted(_preset_names())]
+    prefix = re.split("[:/]", name)[0].lower()
+    near = difflib.get_close_matches(prefix, names, 1) or [of for start, of in _FAMILIES if prefix.startswith(start)]
+    model = name[len(prefix) + 1 :] or ("name-of-a-model" if prefix in names else name)
+    meant = f" Did you mean {near[0]}:{model}?" if near else ""
+    return (
+        f"The model {name!r} names no known provider; write provider:model with one of {', '.join(names)}, or give a "
+        f"model object such as Anthropic(...) or Scripted([...]).{meant}"
+    )
 
 
 @attrs.frozen
@@ -97,6 +108,9 @@ def _responses(model: str) -> Model:
 
     return OpenAIResponses(model, preset="openai")
 
+
+_FAMILIES = (("claude", "anthropic"), ("gpt", "openai"), ("google", "gemini"))
+"""What the names of some models begin with, and who has them."""
 
 _PROVIDERS: dict[str, Callable[[str], Model]] = {
     "anthropic": _anthropic,

@@ -62,7 +62,15 @@ ScriptedReply: TypeAlias = Said | Callable[[ModelRequest], Said]
 
 
 def _as_replies(replies: Iterable[ScriptedReply]) -> tuple[ScriptedReply, ...]:
+    if isinstance(replies, str | Reply | ScriptedCall):  # a str would be one reply per letter
+        raise DeclarationError("Scripted takes a list of replies; put this one into a list, as in Scripted(['Hi.']).")
     return tuple(replies)
+
+
+def _check_replies(owner: object, attribute: object, replies: tuple[ScriptedReply, ...]) -> None:
+    for number, reply in enumerate(replies):
+        if not callable(reply):
+            _as_reply(reply, f"Scripted reply {number + 1}")
 
 
 @attrs.define(eq=False)
@@ -74,17 +82,11 @@ class Scripted:
     ``invalid_response``, naming how many replies there were.
     """
 
-    replies: tuple[ScriptedReply, ...] = attrs.field(converter=_as_replies)
+    replies: tuple[ScriptedReply, ...] = attrs.field(converter=_as_replies, validator=_check_replies)
     restart: bool = attrs.field(default=False, kw_only=True)
     model: str = attrs.field(default="scripted", kw_only=True)
     requests: list[ModelRequest] = attrs.field(factory=list, init=False, repr=False)
     _numbers: itertools.count[int] = attrs.field(factory=itertools.count, init=False, repr=False)
-
-    @replies.validator
-    def _check(self, attribute: object, replies: tuple[ScriptedReply, ...]) -> None:
-        for number, reply in enumerate(replies):
-            if not callable(reply):
-                _as_reply(reply, f"Scripted reply {number + 1}")
 
     @property
     def tag(self) -> ModelTag:
@@ -109,10 +111,13 @@ def _as_reply(reply: object, what: str) -> Reply | Exception:
             return Reply(reply)
         case Sequence() if all(isinstance(item, ScriptedCall) for item in reply):
             return Reply(calls=reply)
-    raise DeclarationError(
-        f"{what} is {reply!r}; it must be a text, a list of call(...), a Reply, an exception, or a function of the "
-        "request that returns one of these."
-    )
+        case ScriptedCall(name=name):
+            raise DeclarationError(f"{what} is a single call; put it into a list of its own: [call({name!r}, ...)].")
+        case _:
+            raise DeclarationError(
+                f"{what} is {reply!r}; it must be a text, a list of call(...), a Reply, an exception, or a function of "
+                "the request that returns one of these."
+            )
 
 
 @attrs.define(eq=False)
@@ -180,6 +185,8 @@ class _Stream:
                     yield Thinking(text)
                 case ToolCall() as whole if text == whole.arguments_json:
                     yield whole
+                case _:  # a call in pieces is none
+                    pass
 
 
 def _parts(reply: Reply) -> Iterable[Part]:
@@ -204,6 +211,8 @@ def _deltas(index: int, part: Part) -> Iterable[PartDelta]:
             yield from _cut("thinking", index, text)
         case ToolCall(name=name, arguments_json=text):
             yield from _cut("input", index, text, name)
+        case _:  # _parts makes no other
+            pass
 
 
 def _cut(kind: Any, index: int, text: str, name: str = "") -> Iterable[PartDelta]:

@@ -45,11 +45,11 @@ def _summary(name: str, nanoseconds: list[int]) -> Numbers:
     return {name: quantile(milliseconds, 0.5), f"{name}_worst": max(milliseconds)}
 
 
-async def floor_stop(where: str, open: Open, url: str) -> Numbers:
+async def floor_stop(where: str, connect: Open, url: str) -> Numbers:
     """S5a of a bare loop: its task is cancelled. It keeps nothing, so there is no next request."""
     control: list[int] = []
     stopped: list[int] = []
-    async with open(f"{url}/stop/{where}", ()) as client:
+    async with connect(f"{url}/stop/{where}", ()) as client:
         for _ in range(REPEAT):
             done = trio.Event()
             scope = trio.CancelScope()

@@ -45,9 +45,9 @@ def ignore(text: str) -> None:
     """A reader that keeps nothing."""
 
 
-async def one_shot(open: Open, url: str) -> Numbers:
+async def one_shot(connect: Open, url: str) -> Numbers:
     """S1: many runs of 20 deltas, each in a session of its own."""
-    async with open(f"{url}/text/20/8", ()) as client:
+    async with connect(f"{url}/text/20/8", ()) as client:
 
         async def run() -> None:
             pieces: list[str] = []
@@ -66,9 +66,9 @@ async def _times(count: int, run: Callable[[], Awaitable[None]]) -> None:
         await run()
 
 
-async def stream(open: Open, url: str) -> Numbers:
+async def stream(connect: Open, url: str) -> Numbers:
     """S2: one run of 20,000 deltas that come as fast as they can."""
-    async with open(f"{url}/text/{STREAM}/8", ()) as client, client.session() as session:
+    async with connect(f"{url}/text/{STREAM}/8", ()) as client, client.session() as session:
         await session.run("Hello", ignore)
         pieces: list[str] = []
         start = settled()
@@ -79,9 +79,9 @@ async def stream(open: Open, url: str) -> Numbers:
         return {"cpu": spent / STREAM}
 
 
-async def paced(open: Open, url: str) -> Numbers:
+async def paced(connect: Open, url: str) -> Numbers:
     """S2p: one delta a millisecond, each a read of its own."""
-    async with open(f"{url}/paced/{PACED}/1000", ()) as client, client.session() as session:
+    async with connect(f"{url}/paced/{PACED}/1000", ()) as client, client.session() as session:
         stamps: list[float] = []
         delays: list[float] = []
         sent: list[int] = []
@@ -99,7 +99,7 @@ async def paced(open: Open, url: str) -> Numbers:
         return {"cpu": spent, "disturbed": float(max(bursts, late) > PACED // 5)}
 
 
-async def rounds(open: Open, url: str) -> Numbers:
+async def rounds(connect: Open, url: str) -> Numbers:
     """S3: 50 rounds of one trivial call."""
     stamps: list[float] = []
 
@@ -109,7 +109,7 @@ async def rounds(open: Open, url: str) -> Numbers:
         return word
 
     spent = {"early": 0.0, "late": 0.0, "cpu": 0.0}
-    async with open(f"{url}/tools/{ROUNDS}", (echo,)) as client:
+    async with connect(f"{url}/tools/{ROUNDS}", (echo,)) as client:
         for number in range(4):
             stamps.clear()
             async with client.session() as session:
@@ -130,14 +130,14 @@ def old_rounds(messages: int) -> Scenario:
     Whoever keeps what it has encoded does so in the first run.
     """
 
-    async def scenario(open: Open, url: str) -> Numbers:
+    async def scenario(connect: Open, url: str) -> Numbers:
         async def echo(word: str) -> str:
             """Say it again."""
             return word
 
         first: list[float] = []
         later: list[float] = []
-        async with open(f"{url}/tools/{OLD_ROUNDS}", (echo,)) as client:
+        async with connect(f"{url}/tools/{OLD_ROUNDS}", (echo,)) as client:
             for _ in range(4):
                 async with client.session(history(messages)) as session:
                     start = settled()
@@ -151,7 +151,7 @@ def old_rounds(messages: int) -> Scenario:
     return scenario
 
 
-async def parallel(open: Open, url: str) -> Numbers:
+async def parallel(connect: Open, url: str) -> Numbers:
     """S4: one response with 64 calls of 40 and 50 ms."""
     begun: list[float] = []
     ended: list[float] = []
@@ -172,7 +172,7 @@ async def parallel(open: Open, url: str) -> Numbers:
 
     walls: list[float] = []
     spent: list[float] = []
-    async with open(f"{url}/calls/{CALLS}", (slow, slower)) as client:
+    async with connect(f"{url}/calls/{CALLS}", (slow, slower)) as client:
         for _ in range(6):
             begun.clear()
             ended.clear()
@@ -187,7 +187,7 @@ async def parallel(open: Open, url: str) -> Numbers:
 def crowd(sessions: int) -> Scenario:
     """S6: sessions that stream at once, 10,000 deltas a second between them."""
 
-    async def scenario(open: Open, url: str) -> Numbers:
+    async def scenario(connect: Open, url: str) -> Numbers:
         microseconds = sessions * 1_000_000 // OFFERED
         delays: list[float] = []
         finished = 0
@@ -199,7 +199,7 @@ def crowd(sessions: int) -> Scenario:
             if len(delays) == sessions * EACH // 2:
                 live = rss()
 
-        async with open(f"{url}/paced/{EACH}/{microseconds}", ()) as client:
+        async with connect(f"{url}/paced/{EACH}/{microseconds}", ()) as client:
 
             async def run() -> None:
                 nonlocal finished
@@ -228,9 +228,9 @@ def crowd(sessions: int) -> Scenario:
     return scenario
 
 
-async def idle(open: Open, url: str) -> Numbers:
+async def idle(connect: Open, url: str) -> Numbers:
     """S7: memory of sessions that have run, hold 50 messages and wait."""
-    async with open(f"{url}/text/4/24", ()) as client, AsyncExitStack() as stack:
+    async with connect(f"{url}/text/4/24", ()) as client, AsyncExitStack() as stack:
 
         async def opened() -> Conversation:
             session = await stack.enter_async_context(client.session(history(48)))
@@ -245,9 +245,9 @@ async def idle(open: Open, url: str) -> Numbers:
         return {"rss": (rss() - before) / IDLE}
 
 
-async def slow_reader(open: Open, url: str) -> Numbers:
+async def slow_reader(connect: Open, url: str) -> Numbers:
     """S8: a reader that takes 5 ms an event, on a stream of 8 MB that comes as fast as it is taken."""
-    async with open(f"{url}/text/50000/64", ()) as client, client.session() as session:
+    async with connect(f"{url}/text/50000/64", ()) as client, client.session() as session:
         seen: list[str] = []
         gc.collect()
         before = most = rss()

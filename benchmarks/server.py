@@ -84,19 +84,26 @@ class Connection:
         """Send while watching for the client to hang up; whether it did not."""
         stays = True
 
-        async def watch() -> None:
+        def gone() -> None:
             nonlocal stays
-            try:
-                stays = await self._more()
-            except trio.BrokenResourceError:
+            if stays:
                 stays = False
-            if not stays:
                 self._note()
-                nursery.cancel_scope.cancel()
+            nursery.cancel_scope.cancel()
+
+        async def watch() -> None:
+            try:
+                if not await self._more():
+                    gone()
+            except trio.BrokenResourceError:
+                gone()
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch)
-            await send()
+            try:
+                await send()
+            except trio.BrokenResourceError:
+                gone()
             nursery.cancel_scope.cancel()
         return stays
 

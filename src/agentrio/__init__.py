@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .actors.cell import Run as Run
+    from .actors.handle import RunStream as RunStream
     from .actors.handle import SessionHandle as SessionHandle
     from .actors.runtime import Runtime as Runtime
     from .actors.runtime import open_runtime as open_runtime
@@ -16,15 +17,20 @@ if TYPE_CHECKING:
     from .agent.agent import Agent as Agent
     from .agent.context import ToolContext as ToolContext
     from .agent.prompt import PromptContext as PromptContext
+    from .agent.prompt import PromptLayer as PromptLayer
     from .agent.prompt import prompt_layer as prompt_layer
     from .agent.results import ToolError as ToolError
+    from .agent.tool import Tool as Tool
     from .agent.tool import read_tool as read_tool
     from .agent.tool import write_tool as write_tool
     from .domain.errors import AgentrioError as AgentrioError
+    from .domain.errors import CodecError as CodecError
     from .domain.errors import DeclarationError as DeclarationError
+    from .domain.errors import MemoryPatchError as MemoryPatchError
     from .domain.errors import NothingToProceed as NothingToProceed
     from .domain.errors import RunFailed as RunFailed
     from .domain.errors import RunNotEnded as RunNotEnded
+    from .domain.errors import RunSuspendedError as RunSuspendedError
     from .domain.errors import RuntimeCrashed as RuntimeCrashed
     from .domain.errors import SessionBusy as SessionBusy
     from .domain.errors import SessionClosed as SessionClosed
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
     from .domain.state import reduce as reduce
     from .domain.status import Failure as Failure
     from .domain.status import RunResult as RunResult
+    from .domain.status import Suspension as Suspension
     from .domain.usage import Usage as Usage
     from .providers.anthropic import Anthropic as Anthropic
     from .providers.openai_chat import OpenAIChat as OpenAIChat
@@ -47,20 +54,25 @@ _HOME = {
     "Agent": "agent.agent",
     "AgentrioError": "domain.errors",
     "Anthropic": "providers.anthropic",
+    "CodecError": "domain.errors",
     "DeclarationError": "domain.errors",
     "Failure": "domain.status",
     "Identity": "domain.identity",
     "Limits": "domain.limits",
+    "MemoryPatchError": "domain.errors",
     "Message": "domain.messages",
     "NothingToProceed": "domain.errors",
     "OpenAIChat": "providers.openai_chat",
     "OpenAIResponses": "providers.openai_responses",
     "PromptContext": "agent.prompt",
+    "PromptLayer": "agent.prompt",
     "Receipt": "actors.session",
     "Run": "actors.cell",
     "RunFailed": "domain.errors",
     "RunNotEnded": "domain.errors",
     "RunResult": "domain.status",
+    "RunStream": "actors.handle",
+    "RunSuspendedError": "domain.errors",
     "Runtime": "actors.runtime",
     "RuntimeCrashed": "domain.errors",
     "Scripted": "providers.scripted",
@@ -69,6 +81,8 @@ _HOME = {
     "SessionClosed": "domain.errors",
     "SessionCrashed": "domain.errors",
     "SessionHandle": "actors.handle",
+    "Suspension": "domain.status",
+    "Tool": "agent.tool",
     "ToolContext": "agent.context",
     "ToolError": "agent.results",
     "Usage": "domain.usage",
@@ -82,7 +96,7 @@ _HOME = {
     "write_tool": "agent.tool",
 }
 
-__all__ = sorted(_HOME)
+__all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]  # type checkers read the imports above
 
 
 def __getattr__(name: str) -> Any:

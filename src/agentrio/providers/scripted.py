@@ -20,6 +20,8 @@ from agentrio.domain.usage import Usage
 from .base import ModelClient, ModelResponse, ModelStream, PartDelta, ProviderError, Timeouts
 from .wire.json import encode_text, parse_arguments
 
+__all__ = ["Reply", "Said", "Scripted", "ScriptedCall", "ScriptedReply", "call"]
+
 SOME_USAGE = Usage(input=10, output=5)
 FRAGMENT = 12  # characters in one streamed delta: a short sentence arrives in several
 

@@ -52,7 +52,8 @@ class Bench:
     def state(self) -> RunState:
         """The run's state as of the last published event."""
         run = self.hub.state.run
-        assert run is not None and run.id == self.run.id
+        assert run is not None
+        assert run.id == self.run.id
         return run
 
     @property

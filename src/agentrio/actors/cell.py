@@ -26,11 +26,11 @@ class Run:
         self.outcome: RunResult[Any] | Suspension | None = None
         self.context = context
         self.caller_deadline = caller_deadline
-        self.scope = trio.CancelScope()
+        self.scope: trio.CancelScope = trio.CancelScope()
         self.stop_reason: str | None = None
         self.stop_after_round: str | None = None
         self.works: set[Work] = set()
-        self.done = trio.Event()
+        self.done: trio.Event = trio.Event()
         self._thread = threading.get_ident()
 
     def __repr__(self) -> str:

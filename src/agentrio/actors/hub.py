@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import trio
 
@@ -26,7 +26,7 @@ class Hub:
     """A session's state and its readers. Whoever publishes folds: the state is never behind the events."""
 
     def __init__(self, state: SessionState, taps: Sequence[Reader] = ()) -> None:
-        self.state = state
+        self.state: SessionState = state
         self.draft: Draft | None = None
         self._readers: list[Reader] = []
         self._taps = taps  # the runtime's subscriptions; it owns the list
@@ -39,7 +39,7 @@ class Hub:
         for event in events:
             if event.structural:
                 self.state = reduce(self.state, event)
-                self._log.append(event)  # type: ignore[arg-type]  # structural says which arm of the union it is
+                self._log.append(cast("StructuralEvent", event))
         self.tell(events)
 
     def tell(self, events: Sequence[Event]) -> None:

@@ -52,8 +52,8 @@ class Loop:
         self.limits = limits
         self._drain = drain
         self._resume = resume
-        self.models = ModelCalls(bench)
-        self.calls = ToolCalls(bench)
+        self.models: ModelCalls = ModelCalls(bench)
+        self.calls: ToolCalls = ToolCalls(bench)
         self.crash: Exception | None = None
 
     async def run(self) -> None:
@@ -68,7 +68,7 @@ class Loop:
             log.exception("run %s crashed", run.id)
             self.crash = fault
         except BaseException:  # a cancel from outside, or an exit: the run still gets its end
-            await self._end(None)
+            await self._end(None)  # noqa: ASYNC102  # it shields itself
             raise
         await self._end(finish)
 

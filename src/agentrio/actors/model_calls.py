@@ -74,7 +74,7 @@ class ModelCalls:
         self._max_tokens: int | None = None
         self._models = deque(bench.agent.models)
         self.open: OpenMessage | None = None
-        self.discarded = NO_USAGE
+        self.discarded: Usage = NO_USAGE
 
     async def call(self, round: int) -> None:
         """One round's response: stored and told, or the round ended by a failure."""
@@ -186,9 +186,7 @@ class ModelCalls:
             elif kind == "thinking":
                 made.append(ThinkingDelta(origin, seq, message_id, delta.part, delta.offset, delta.text))
             else:
-                made.append(
-                    ToolInputDelta(origin, seq, message_id, delta.part, delta.offset, delta.text, delta.name)
-                )
+                made.append(ToolInputDelta(origin, seq, message_id, delta.part, delta.offset, delta.text, delta.name))
         return made
 
     def take_open(self) -> OpenMessage | None:

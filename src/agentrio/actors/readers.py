@@ -40,7 +40,7 @@ class Reader:
         self._task: trio.lowlevel.Task | None = None  # the one that waits, until it has been given its event
         self._parked = False
         self._ended = False
-        self.closed = False
+        self.closed: bool = False
 
     def put(self, events: Sequence[Event]) -> None:
         """Take a batch; never waits."""
@@ -175,8 +175,8 @@ class _Pending:
 class Merging(Reader):
     """Structural events always, deltas melted into the pending one of their part, never slowing the run.
 
-    Over ``max_pending`` events, those of the session that has most are replaced by one ``Resync``, and so on until there
-    is room. Where more sessions than that are told of, each may have one event more.
+    Over ``max_pending`` events, those of the session that has most are replaced by one ``Resync``, and so on until
+    there is room. Where more sessions than that are told of, each may have one event more.
     """
 
     def __init__(self, forget: Callable[[Reader], None], *, max_pending: int = 1024) -> None:
@@ -251,13 +251,13 @@ class Merging(Reader):
 class Dropping(Merging):
     """Deltas only while fewer than ``max_pending`` events wait; ``dropped`` counts the others.
 
-    What is structural is kept at the cost of deltas that wait; only where it alone is over ``max_pending`` it is replaced
-    by a ``Resync``.
+    What is structural is kept at the cost of deltas that wait; only where it alone is over ``max_pending`` it is
+    replaced by a ``Resync``.
     """
 
     def __init__(self, forget: Callable[[Reader], None], *, max_pending: int = 1024) -> None:
         super().__init__(forget, max_pending=max_pending)
-        self.dropped = 0
+        self.dropped: int = 0
 
     def _melt(self, event: TextDelta | ThinkingDelta | ToolInputDelta) -> None:
         if len(self._pending) < self._max:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 import trio
 
 from agentrio.domain.events import (
@@ -12,7 +14,7 @@ from agentrio.domain.events import (
     StructuralEvent,
 )
 from agentrio.domain.messages import Message
-from agentrio.domain.parts import CallError, Part, RawBlock, Text, Thinking, ToolCall
+from agentrio.domain.parts import CallError, File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 from agentrio.domain.state import CallState
 from agentrio.domain.usage import NO_USAGE, Usage
 
@@ -46,7 +48,8 @@ async def _let_unwind(bench: Bench, calls: ToolCalls) -> None:
             calls.abandon(item)
     writing = any(item.call.kind == "write" and item.result is None for item in running)
     most = limits.stop_grace * 0.9  # the rest is kept for the journal, however the two graces are chosen
-    with trio.move_on_after(most if writing else min(limits.unwind_grace, most)):
+    grace = most if writing else min(limits.unwind_grace, most)
+    with trio.move_on_after(grace):  # noqa: ASYNC912  # where nothing is left to wait for, nothing is to be cancelled
         while any(item.result is None for item in running):
             await calls.changed.park()
     for item in running:
@@ -83,7 +86,10 @@ def _worth_keeping(part: Part, cut: bool) -> bool:
             return arguments is not None or not cut  # of a complete response it is no fragment, it is wrong
         case RawBlock():
             return True
-    return False
+        case ToolResult() | Image() | File():  # no model writes one
+            return False
+        case _:
+            assert_never(part)
 
 
 async def _close_calls(bench: Bench, calls: ToolCalls) -> None:

@@ -11,7 +11,7 @@ import trio
 
 from agentrio.domain.errors import RuntimeCrashed
 
-log = logging.getLogger("agentrio")
+log: logging.Logger = logging.getLogger("agentrio")
 
 EXITS = (KeyboardInterrupt, SystemExit)
 """What ends the program, not a call or a run."""

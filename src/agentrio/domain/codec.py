@@ -189,7 +189,8 @@ def _reason(error: BaseException, kind: Any) -> str:
             return f"the fields {sorted(fields)} are not known; they may come from a newer version"
         case cattrs.errors.CattrsError():  # what is not in a Literal
             return str(error)
-    return cattrs.v.format_exception(error, kind)
+        case _:
+            return cattrs.v.format_exception(error, kind)
 
 
 def dumps(value: Any, kind: Any = None) -> str:

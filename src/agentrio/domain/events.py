@@ -36,7 +36,7 @@ class Origin:
 
 @attrs.frozen
 class RunStarted:
-    structural: ClassVar = True
+    structural: ClassVar[bool] = True
     origin: Origin
     model: str
     provider: str
@@ -47,7 +47,7 @@ class RunStarted:
 
 @attrs.frozen
 class RoundStarted:
-    structural: ClassVar = True
+    structural: ClassVar[bool] = True
     origin: Origin
     round: int
     seq: int = 0
@@ -57,7 +57,7 @@ class RoundStarted:
 class RoundEnded:
     """A round is over. ``usage`` is of the kept response, ``discarded`` of the attempts before it."""
 
-    structural: ClassVar = True
+    structural: ClassVar[bool] = True
     origin: Origin
     round: int
     usage: Usage = NO_USAGE
@@ -71,7 +71,7 @@ class RoundEnded:
 
 @attrs.frozen
 class RunSuspended:
-    structural: ClassVar = True
+    structural: ClassVar[bool] = True
     origin: Origin
     reason: SuspendReason
     pending: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class RunSuspended:
 class RunEnded:
     """The last event of a run."""
 
-    structural: ClassVar = True
+    structural: ClassVar[bool] = True
     origin: Origin
     result: RunResult[Any]
     seq: int = 0
@@ -92,7 +92,7 @@ class RunEnded:
 class MessageAdded:
     """A user message has joined the conversation."""
 
-    structural: ClassVar = True
+    structural: ClassVar[bool] = True
     origin: Origin
     message: Message
     source: Source = "prompt"
@@ -103,7 +103,7 @@ class MessageAdded:
 class MessageQueued:
     """A message waits for its turn: steering for the next round, a follow-up for the end of the run."""
 
-    structural: ClassVar = True
+    structural: ClassVar[bool] = True
     origin: Origin
     message: Message
     queue: Queue
@@ -115,7 +115,7 @@ class MessageQueued:
 class MessageUnqueued:
     """A queued message was taken back before it was sent."""
 
-    structural: ClassVar = True
+    structural: ClassVar[bool] = True
     origin: Origin
     message_id: str
     seq: int = 0
@@ -125,7 +125,7 @@ class MessageUnqueued:
 class MessageCompleted:
     """A response as it stands in the conversation; it supersedes its deltas."""
 
-    structural: ClassVar = True
+    structural: ClassVar[bool] = True
     origin: Origin
     message: Message
     usage: Usage = NO_USAGE
@@ -140,7 +140,7 @@ class MessageCompleted:
 class CallProposed:
     """A call was parsed and checked. With a ``problem`` it will not run; its result follows in call order."""
 
-    structural: ClassVar = True
+    structural: ClassVar[bool] = True
     origin: Origin
     call: ToolCall
     kind: CallKind
@@ -151,7 +151,7 @@ class CallProposed:
 
 @attrs.frozen
 class CallStarted:
-    structural: ClassVar = True
+    structural: ClassVar[bool] = True
     origin: Origin
     call_id: str
     name: str
@@ -162,7 +162,7 @@ class CallStarted:
 class CallFinished:
     """A call has its result. Results come in call order, whatever finished first."""
 
-    structural: ClassVar = True
+    structural: ClassVar[bool] = True
     origin: Origin
     result: ToolResult
     seq: int = 0
@@ -172,7 +172,7 @@ class CallFinished:
 class MemoryPatched:
     """Keys of the session's memory were set, or deleted where the patch says None."""
 
-    structural: ClassVar = True
+    structural: ClassVar[bool] = True
     origin: Origin
     patch: Mapping[str, Any]
     call_id: str | None = None
@@ -186,7 +186,7 @@ class Retrying:
     Of kind ``fallback`` it goes to the agent's next model.
     """
 
-    structural: ClassVar = False
+    structural: ClassVar[bool] = False
     origin: Origin
     seq: int
     kind: Literal["request", "stream", "length", "response", "fallback"]
@@ -198,7 +198,7 @@ class Retrying:
 
 @attrs.frozen
 class MessageStarted:
-    structural: ClassVar = False
+    structural: ClassVar[bool] = False
     origin: Origin
     seq: int
     message_id: str
@@ -209,7 +209,7 @@ class MessageStarted:
 class MessageDiscarded:
     """What was streamed of a message that will never be completed is void."""
 
-    structural: ClassVar = False
+    structural: ClassVar[bool] = False
     origin: Origin
     seq: int
     message_id: str
@@ -220,7 +220,7 @@ class MessageDiscarded:
 class TextDelta:
     """More text of part ``part`` of an open message, from character ``offset`` on."""
 
-    structural: ClassVar = False
+    structural: ClassVar[bool] = False
     origin: Origin
     seq: int
     message_id: str
@@ -231,7 +231,7 @@ class TextDelta:
 
 @attrs.define
 class ThinkingDelta:
-    structural: ClassVar = False
+    structural: ClassVar[bool] = False
     origin: Origin
     seq: int
     message_id: str
@@ -244,7 +244,7 @@ class ThinkingDelta:
 class ToolInputDelta:
     """More of a call's raw arguments; ``name`` is the tool's. The first one of a call may be empty."""
 
-    structural: ClassVar = False
+    structural: ClassVar[bool] = False
     origin: Origin
     seq: int
     message_id: str
@@ -258,7 +258,7 @@ class ToolInputDelta:
 class CallProgress:
     """What a running tool reports of itself. ``total`` and ``done`` are in the tool's own units."""
 
-    structural: ClassVar = False
+    structural: ClassVar[bool] = False
     origin: Origin
     seq: int
     call_id: str
@@ -271,7 +271,7 @@ class CallProgress:
 class CallReturned:
     """A call has returned; its result is told in call order, by ``CallFinished``."""
 
-    structural: ClassVar = False
+    structural: ClassVar[bool] = False
     origin: Origin
     seq: int
     call_id: str
@@ -282,7 +282,7 @@ class CallReturned:
 class Notice:
     """Something worth knowing that changes nothing; ``text`` is safe to show."""
 
-    structural: ClassVar = False
+    structural: ClassVar[bool] = False
     origin: Origin
     seq: int
     code: str
@@ -293,7 +293,7 @@ class Notice:
 class DraftSnapshot:
     """What an open message holds so far, for a reader that comes late; its deltas follow."""
 
-    structural: ClassVar = False
+    structural: ClassVar[bool] = False
     origin: Origin
     seq: int
     message_id: str
@@ -304,7 +304,7 @@ class DraftSnapshot:
 class Resync:
     """Events of a session were dropped because their reader lagged: read ``session.value`` and go on from ``seq``."""
 
-    structural: ClassVar = False
+    structural: ClassVar[bool] = False
     origin: Origin
     seq: int
     dropped: int = 0
@@ -332,14 +332,6 @@ StructuralEvent: TypeAlias = (
 )
 Delta: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta
 TransientEvent: TypeAlias = (
-    Retrying
-    | MessageStarted
-    | MessageDiscarded
-    | Delta
-    | CallProgress
-    | CallReturned
-    | Notice
-    | DraftSnapshot
-    | Resync
+    Retrying | MessageStarted | MessageDiscarded | Delta | CallProgress | CallReturned | Notice | DraftSnapshot | Resync
 )
 Event: TypeAlias = StructuralEvent | TransientEvent

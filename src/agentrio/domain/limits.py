@@ -17,10 +17,8 @@ def _at_least(lowest: float, *kinds: type, what: str = "number") -> Any:
     kinds = kinds or (int, float)
 
     def check(owner: object, attribute: attrs.Attribute[Any], value: Any) -> None:
-        if value is None and attribute.default is None:
-            return
         known = isinstance(value, kinds) and not isinstance(value, bool) and value == value  # NaN is not itself
-        if not known or value < lowest:
+        if not (known and value >= lowest) and not (value is None and attribute.default is None):
             raise DeclarationError(f"Limits.{attribute.name} is {value!r}; it must be a {what} of at least {lowest:g}.")
 
     return check

@@ -64,7 +64,7 @@ class RenderMemo:
     """What a session keeps from round to round so that no round walks its whole history again."""
 
     def __init__(self) -> None:
-        self.normaliser = Normaliser()
+        self.normaliser: Normaliser = Normaliser()
         self.provider: dict[str, Any] = {}
 
 

@@ -159,6 +159,8 @@ def _fold(state: SessionState, event: Event) -> SessionState:
         case RunStarted(origin=origin, limits=limits, model=model, provider=provider) if state.open_run is None:
             run = RunState(origin.run, limits, model, provider)
             return SessionState(_evolve_session(state.session, runs=state.session.runs + 1), run)
+        case _:  # an event of the open run, or one out of place
+            pass
     run_state = state.open_run
     if run_state is None or run_state.id != event.origin.run:
         is_open = "no run is open" if run_state is None else f"the open run is {run_state.id!r}"
@@ -203,7 +205,8 @@ def _fold_run(state: SessionState, run: RunState, event: Event) -> SessionState:
             return _run(state, run, suspension=Suspension(run.id, reason, pending))
         case RunEnded(result=ending):
             return _run(state, run, result=ending, suspension=None)
-    raise ValueError(f"{type(event).__name__} {event.seq} can't come while run {run.id!r} is open")
+        case _:
+            raise ValueError(f"{type(event).__name__} {event.seq} can't come while run {run.id!r} is open")
 
 
 def _complete(state: SessionState, run: RunState, event: MessageCompleted) -> SessionState:

@@ -106,7 +106,7 @@ async def send_within(seconds: float, host: str, send: Callable[[], Awaitable[ht
 async def read_failure(response: httpx2.Response, reader: BodyReader, clock: WallClock) -> ProviderError:
     """The error that a response with an error's status is, as far as its body can be read."""
     body = bytearray()
-    with trio.move_on_after(ERROR_GRACE):
+    with trio.move_on_after(ERROR_GRACE):  # noqa: ASYNC912  # each read is a cancel point, and there is one at least
         try:
             while len(body) < ERROR_BODY and (data := await reader.read()) is not None:
                 body += data
@@ -194,7 +194,7 @@ class ResponseStream:
         """Behind the stop reason nothing can go wrong any more: the response is whole."""
         if self._reader.ended:
             return None
-        with trio.move_on_after(LINGER):
+        with trio.move_on_after(LINGER):  # noqa: ASYNC912  # the read is the cancel point
             try:
                 return await self._reader.read()
             except httpx2.HTTPError:

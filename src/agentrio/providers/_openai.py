@@ -354,7 +354,7 @@ class Connection:
             assembler = of_body() if kind.strip().lower().endswith("json") else of_stream()
             yield ResponseStream(reader, assembler, timeouts.idle)
         finally:
-            await close_response(response, reader)
+            await close_response(response, reader)  # noqa: ASYNC102  # it shields itself
 
     def _redacted(self, error: ProviderError) -> ProviderError:
         """A server may quote the key that it refuses."""

@@ -121,7 +121,7 @@ class BodyReader:
         outermost one would leave the others to the garbage collector.
         """
         if not self._ended:
-            with trio.CancelScope() as scope:
+            with trio.CancelScope() as scope:  # noqa: ASYNC912  # the first read is the cancel point
                 scope.cancel()
                 while not self._ended:
                     await self._next()
@@ -198,7 +198,9 @@ class _PausingBackend(httpcore2.TrioBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        return PausingStream(await super().connect_tcp(host, port, timeout, local_address, socket_options))
+        # pyright takes the stand-in, for programs without Trio, for the class
+        opened = super().connect_tcp(host, port, timeout, local_address, socket_options)  # pyright: ignore[reportAttributeAccessIssue]  # see above
+        return PausingStream(await opened)
 
 
 class PausingTransport(httpx2.AsyncHTTPTransport):
@@ -212,5 +214,5 @@ class PausingTransport(httpx2.AsyncHTTPTransport):
             max_connections=CONNECTIONS,
             max_keepalive_connections=KEEPALIVE,
             keepalive_expiry=KEEPALIVE_EXPIRY,
-            network_backend=_PausingBackend(),
+            network_backend=_PausingBackend(),  # pyright: ignore[reportArgumentType]  # as above
         )

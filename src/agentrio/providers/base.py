@@ -77,8 +77,8 @@ class ProviderError(AgentrioError):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.code = code
-        self.retry = retry
+        self.code: Code = code
+        self.retry: Literal["request", "stream"] | None = retry
         self.status = status
         self.retry_after = retry_after
         self.request_id = request_id
@@ -95,9 +95,11 @@ class ModelStream(Protocol):
             trio.EndOfChannel: the response is complete; ``response()`` is its outcome.
             ProviderError: it is not, and will not be.
         """
+        ...
 
     def response(self) -> ModelResponse:
         """What has arrived so far; never raises."""
+        ...
 
 
 class ModelClient(Protocol):
@@ -109,6 +111,7 @@ class ModelClient(Protocol):
         Raises:
             ProviderError: the server could not be reached, or answered with an error.
         """
+        ...
 
 
 @attrs.frozen
@@ -126,6 +129,8 @@ class Model(Protocol):
     @property
     def tag(self) -> ModelTag:
         """Provider, api and model: blocks kept verbatim go back to exactly this."""
+        ...
 
     def open(self) -> AbstractAsyncContextManager[ModelClient]:
         """A client for one runtime. Slow imports happen here, in a thread."""
+        ...

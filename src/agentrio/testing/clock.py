@@ -58,7 +58,7 @@ class HoldingClock(trio.abc.Clock):
         self._time = trio.testing.MockClock()
         self._holds = 0
         self._offer = NEVER
-        self.jumps = 0
+        self.jumps: int = 0
 
     def __repr__(self) -> str:
         return f"<HoldingClock time={self.current_time():.6f} jumps={self.jumps} holds={self._holds}>"

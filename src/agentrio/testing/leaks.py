@@ -39,7 +39,7 @@ class LeakError(AssertionError):
     """Something outlived the block. The text names each thing; `leaks` has them as values."""
 
     def __init__(self, leaks: Sequence[Leak], skipped: Sequence[str] = ()) -> None:
-        self.leaks = tuple(leaks)
+        self.leaks: tuple[Leak, ...] = tuple(leaks)
         lines = [f"{len(self.leaks)} leaked:"]
         lines += [f"- {leak.kind}: {leak.name}\n{_indent(leak.origin)}".rstrip() for leak in self.leaks]
         lines += [f"(not checked: {reason})" for reason in skipped]
@@ -119,7 +119,7 @@ class ThreadCounter:
 class DescriptorCounter:
     """Open descriptors of this process; a socket is named with both its addresses. Needs ``/proc/self/fd``."""
 
-    folder = Path("/proc/self/fd")
+    folder: Path = Path("/proc/self/fd")
 
     def snapshot(self) -> Mapping[Hashable, object]:
         """Return the open descriptors, each by number and by what it points to."""
@@ -147,7 +147,7 @@ class DescriptorCounter:
 class ProcessCounter:
     """Child processes, those included that ended and were never waited for. Needs ``/proc``."""
 
-    folder = Path("/proc")
+    folder: Path = Path("/proc")
     lists = "self/task/*/children"  # not in every kernel; spares a walk over all processes
 
     def snapshot(self) -> Mapping[Hashable, object]:

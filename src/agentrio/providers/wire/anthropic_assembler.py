@@ -11,7 +11,7 @@ is whole.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, assert_never
 
 from agentrio.domain.parts import Part
 from agentrio.domain.status import StopReason
@@ -30,6 +30,7 @@ from .anthropic_frames import (
     MessageDelta,
     MessageStart,
     MessageStop,
+    Ping,
     TextDelta,
     ThinkingDelta,
     read_frame,
@@ -117,9 +118,13 @@ class Assembler(EventAssembler):
             case MessageDelta(delta=delta, usage=usage):
                 self.end(delta, usage)
             case MessageStop():
-                self.done = self.finished
+                self.done: bool = self.finished
             case ErrorFrame(body=body) if not self.finished:
                 raise from_frame(body, begun=bool(self._blocks))
+            case BlockDelta() | Ping() | ErrorFrame():  # fed elsewhere, or of no weight
+                pass
+            case _:
+                assert_never(frame)
 
     def begin(self, message: Any, out: list[PartDelta]) -> None:
         """The response's head; a second one means that what follows may start over."""
@@ -168,13 +173,13 @@ class BodyAssembler(WholeBody, Assembler):
 
     what = "a message"
 
-    def _read_body(self, message: dict[str, Any], out: list[PartDelta]) -> None:
-        if message.get("type") == "error" or ("error" in message and "content" not in message):
-            raise from_frame(message, begun=False)
-        self.begin(message, out)
+    def _read_body(self, found: dict[str, Any], out: list[PartDelta]) -> None:
+        if found.get("type") == "error" or ("error" in found and "content" not in found):
+            raise from_frame(found, begun=False)
+        self.begin(found, out)
         for index in tuple(self._blocks):
             self.stop(index, out)
-        self.end(message, None)
+        self.end(found, None)
         if not self.finished:
             raise self._unfit("it has no stop reason")
 

@@ -40,10 +40,10 @@ class Block(Growing):
     def __init__(self, part: int, json: bytes, start: dict[str, Any]) -> None:
         kind: Kind = _KINDS.get(start.get("type"), "raw")
         super().__init__(part, kind, string(start.get("name")) if kind == "input" else "")
-        self.json = json
-        self.start = start
-        self.touched = False  # whether deltas have changed what was kept verbatim
-        self.closed = False
+        self.json: bytes = json
+        self.start: dict[str, Any] = start
+        self.touched: bool = False  # whether deltas have changed what was kept verbatim
+        self.closed: bool = False
 
     def opening(self) -> PartDelta | None:
         """The text that the block began with."""
@@ -62,6 +62,8 @@ class Block(Growing):
                 self.pieces.append(text)
             case TextDelta() | ThinkingDelta() if self.kind == "raw":
                 self._append({"text": delta.text} if isinstance(delta, TextDelta) else {"thinking": delta.thinking})
+            case _:  # nothing to keep
+                pass
         self.touched = True
         return None
 
@@ -107,7 +109,8 @@ class Block(Growing):
                 return Thinking("", string(self.start.get("data")), True, self._raw(self.start, "type", "data"))
             case "input":
                 return self._call(text)
-        return self._raw_block(text)
+            case _:
+                return self._raw_block(text)
 
     def partial(self) -> Part | None:
         """What may be kept of the block if nothing more comes."""

@@ -151,4 +151,5 @@ def _other(kind: str, at: int, found: dict[str, Any]) -> Frame | None:
             return MessageDelta(found.get("delta"), found.get("usage"))
         case "message_stop":
             return MessageStop()
-    return None
+        case _:
+            return None

@@ -22,7 +22,7 @@ class EventAssembler:
     def __init__(self, max_event: int = MAX_EVENT) -> None:
         self._sse = SSEDecoder(max_event)
         self.finished = False
-        self.done = False
+        self.done: bool = False
         self.failure: ProviderError | None = None
 
     def feed(self, data: bytes) -> list[PartDelta]:

@@ -11,7 +11,7 @@ The response has ended when a finish reason came: what is cut before it is a dro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -28,6 +28,8 @@ from .failures import from_frame
 from .growing import Growing
 from .json import encode_text
 from .sse import MAX_EVENT, Event
+
+Grown = TypeVar("Grown", bound=AnyPart)
 
 STOP_REASONS: dict[str, StopReason] = {
     "stop": "end",
@@ -125,7 +127,7 @@ class ChatAssembler(EventAssembler):
     def _end(self, out: list[PartDelta]) -> None:
         if self._reading.finish_optional and self._parts:
             self._finish(out)
-        self.done = self.finished
+        self.done: bool = self.finished
 
     def take(self, chunk: Chunk, out: list[PartDelta]) -> None:
         """One chunk.
@@ -164,7 +166,7 @@ class ChatAssembler(EventAssembler):
 
     def _apply(self, delta: Delta, out: list[PartDelta]) -> None:
         content = delta.content
-        if content and content.__class__ is str:  # nearly every delta: no call more than needed
+        if content and type(content) is str:  # nearly every delta: no call more than needed
             part = self._text
             if part is None:
                 part = self._text = self._added(TextPart(len(self._parts)))
@@ -247,7 +249,7 @@ class ChatAssembler(EventAssembler):
         elif arguments is not None and not call.length:
             self._grow(call, encode_text(arguments), out)
 
-    def _added(self, part: Any) -> Any:
+    def _added(self, part: Grown) -> Grown:
         self._parts.append(part)
         return part
 
@@ -257,7 +259,7 @@ class ChatAssembler(EventAssembler):
     def _finish(self, out: list[PartDelta]) -> None:
         for part in self._parts:
             put(part.flush(), out)
-        self.finished = True
+        self.finished: bool = True
 
     def _failed(self, error: ProviderError) -> ProviderError:
         self.finished = False  # OpenRouter tells an error behind a finish reason, which is then none

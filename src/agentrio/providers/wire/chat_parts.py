@@ -33,7 +33,7 @@ class TextPart(Growing):
 
     def __init__(self, part: int, refusal: bool = False) -> None:
         super().__init__(part, "text")
-        self.refusal = refusal
+        self.refusal: bool = refusal
 
     def finished(self) -> Part:
         """The whole text."""
@@ -51,7 +51,7 @@ class ThinkingPart(Growing):
 
     def __init__(self, part: int, field: str) -> None:
         super().__init__(part, "thinking")
-        self.field = field
+        self.field: str = field
         self.details: list[dict[str, Any]] = []
 
     def finished(self) -> Part:
@@ -79,8 +79,8 @@ class CallPart(Growing):
 
     def __init__(self, part: int, index: int | None) -> None:
         super().__init__(part, "input")
-        self.index = index
-        self.id = ""
+        self.index: int | None = index
+        self.id: str = ""
         self.extra: dict[str, Any] = {}
 
     def whole(self) -> str:

@@ -25,6 +25,10 @@ from .json import encode
 _OF_TOOLS = ("tool_choice", "parallel_tool_calls")  # servers refuse them where there are no tools
 
 
+def _key(options: ChatOptions) -> str:
+    return f"chat:{options.tag}:{options.dialect}"
+
+
 @attrs.frozen(eq=False)
 class ChatOptions:
     """What a model's declaration adds to each request. ``extra`` are further fields of the body."""
@@ -33,11 +37,7 @@ class ChatOptions:
     dialect: Dialect = attrs.field(factory=Dialect)
     max_tokens: int | None = None
     extra: Mapping[str, Any] = attrs.field(factory=dict)
-    key: str = attrs.field(init=False)  # of the conversation, in a request's memo
-
-    @key.default
-    def _key(self) -> str:
-        return f"chat:{self.tag}:{self.dialect}"
+    key: str = attrs.field(init=False, default=attrs.Factory(_key, takes_self=True))  # of a conversation in its memo
 
 
 def encode_request(request: ModelRequest, options: ChatOptions) -> bytes:

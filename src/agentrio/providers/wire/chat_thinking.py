@@ -19,7 +19,7 @@ The styles, with the sources that ``presets.toml`` names for each server that ha
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, assert_never
 
 from agentrio.domain.render import ThinkingLevel
 
@@ -27,6 +27,7 @@ from .chat_dialect import ThinkingStyle
 
 _OPENAI_REASONING = re.compile(r"(?:^|/)(?:o\d|gpt-5(?!.*chat)|gpt-[6-9]|codex)")
 _GPT_VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
+_NO_VERSION: tuple[int, int] = (0, 0)  # older than all
 
 _GROK_EFFORT = re.compile(r"grok-(?:4\.[3-9]|[5-9]|latest)")
 
@@ -72,7 +73,10 @@ def thinking_fields(style: ThinkingStyle, model: str, level: ThinkingLevel | Non
             return {"chat_template_kwargs": _template(level)}
         case "type":
             return {"thinking": {"type": "enabled" if on else "disabled"}}
-    return {}
+        case "none":
+            return {}
+        case _:
+            assert_never(style)
 
 
 def _effort(level: ThinkingLevel) -> dict[str, Any]:
@@ -84,7 +88,7 @@ def openai_effort(model: str, level: ThinkingLevel) -> str:
     with 5.2, ``max`` with 5.6.
     """
     found = _GPT_VERSION.search(model)
-    version = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+    version = (int(found[1]), int(found[2] or 0)) if found else _NO_VERSION
     if level == "minimal":
         return "minimal" if version == (5, 0) else "low"
     if level == "max" and version >= (5, 6):

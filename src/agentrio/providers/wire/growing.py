@@ -6,6 +6,8 @@ between two deltas, and a first ``{}`` of a call's arguments that real arguments
 
 from __future__ import annotations
 
+from typing import Any
+
 from agentrio.providers.base import PartDelta
 
 from .json import mend
@@ -20,13 +22,13 @@ class Growing:
     __slots__ = ("held", "kind", "length", "name", "part", "pieces", "placeholder")
 
     def __init__(self, part: int, kind: str, name: str = "") -> None:
-        self.part = part
-        self.kind = kind
-        self.name = name
+        self.part: int = part
+        self.kind: Any = kind  # a DeltaKind, or that of a part without text
+        self.name: str = name
         self.pieces: list[str] = []
-        self.length = 0
-        self.held = ""  # the first half of a surrogate pair whose other half may come with the next delta
-        self.placeholder = ""  # a first "{}" of a call's arguments, which real ones replace
+        self.length: int = 0
+        self.held: str = ""  # the first half of a surrogate pair whose other half may come with the next delta
+        self.placeholder: str = ""  # a first "{}" of a call's arguments, which real ones replace
 
     def add(self, text: str) -> PartDelta | None:
         """More text."""
@@ -40,7 +42,7 @@ class Growing:
             return None
         self.length = offset + len(text)
         self.pieces.append(text)
-        return PartDelta(self.kind, self.part, offset, text, self.name)  # type: ignore[arg-type]  # a kind with text
+        return PartDelta(self.kind, self.part, offset, text, self.name)
 
     def add_unmended(self, text: str) -> PartDelta | None:
         """More text that may end in the first half of a surrogate pair."""

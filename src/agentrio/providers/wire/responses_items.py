@@ -35,7 +35,7 @@ class Slot(Growing):
 
     def __init__(self, item: Item, part: int, kind: Kind, name: str = "") -> None:
         super().__init__(part, kind, name)
-        self.item = item
+        self.item: Item = item
         self.final: str | None = None
 
     def settle(self, text: str) -> PartDelta | None:
@@ -66,15 +66,15 @@ class Item:
     kind: Kind = "raw"
 
     def __init__(self, json: bytes, fields: dict[str, Any]) -> None:
-        self.done = False
+        self.done: bool = False
         self.slots: dict[int, Slot] = {}  # by the index of the content, in the order of their coming
         self._tell(json, fields)
 
     def _tell(self, json: bytes, fields: dict[str, Any]) -> None:
         self.json = json
         self.fields = fields
-        self.id = string(fields.get("id"))
-        self.type = string(fields.get("type"))
+        self.id: str = string(fields.get("id"))
+        self.type: str = string(fields.get("type"))
 
     def open(self, index: int, part: int) -> Slot:
         """A slot for one of its contents, which becomes the part of that number."""

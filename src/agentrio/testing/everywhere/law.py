@@ -117,6 +117,8 @@ class _Book:
                 self._take_message(event)
             case CallProposed() | CallStarted() | CallFinished():
                 self._take_call(event)
+            case _:  # may come at any time
+                pass
 
     def _take_message(self, event: MessageStarted | MessageCompleted | MessageDiscarded) -> None:
         match event:

@@ -18,7 +18,7 @@ class CancelFailed(AssertionError):
     """The law of cancellation does not hold for a scenario. ``failures`` says where, and how to see it again."""
 
     def __init__(self, scenario: str, failures: Sequence[Failure]) -> None:
-        self.failures = tuple(failures)
+        self.failures: tuple[Failure, ...] = tuple(failures)
         lines = [f"{scenario!r}: the law is broken in {len(failures)} replays"]
         lines += [str(failure) for failure in failures[:SHOWN]]
         if len(failures) > SHOWN:

@@ -7,7 +7,7 @@ import random
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from typing import Any
+from typing import Any, assert_never
 
 import attrs
 import trio
@@ -57,19 +57,22 @@ class Stage:
     """
 
     def __init__(self, scenario: Scenario, way: Way | None, point: int, seed: int) -> None:
-        self.scenario, self.way, self.point, self._seed = scenario, way, point, seed
+        self.scenario: Scenario = scenario
+        self.way: Way | None = way
+        self.point: int = point
+        self._seed = seed
         self.runtime: Runtime | None = None
         self.session: SessionHandle | None = None
         self.run: Run | None = None
         self.seen: list[Event] = []
         self.problems: list[str] = []
-        self.marks = Marks()
-        self.clock = HoldingClock()
-        self.hit = False
-        self.visits = 0  # of events and tools, where those are what is acted at
+        self.marks: Marks = Marks()
+        self.clock: HoldingClock = HoldingClock()
+        self.hit: bool = False
+        self.visits: int = 0  # of events and tools, where those are what is acted at
         self.latency: tuple[int, float] | None = None
         by_step = way is not None and way != "within" and not scenario.threads
-        self.stepper = Stepper(point if by_step else None, self._act, self._watch, self._give_up)
+        self.stepper: Stepper = Stepper(point if by_step else None, self._act, self._watch, self._give_up)
         self._acted: tuple[int, float] | None = None
         self._seq_then = 0  # the last event before the act
         self._finished = False  # the run's stream was read to its end
@@ -121,6 +124,10 @@ class Stage:
                 self._runtime_scope.cancel()
             case "close":
                 self._close_now.set()
+            case None:
+                pass
+            case _:
+                assert_never(self.way)
 
     def _watch(self) -> None:
         if self.run is None or self.run.outcome is None or self.marks.ended < math.inf:

@@ -166,7 +166,7 @@ def _inner(reply: ModelReply, encrypted: bool) -> tuple[tuple[bytes, int], ...]:
 
 
 def _growth(reply: ModelReply, item: Fields, index: int, numbers: Iterator[int]) -> list[bytes]:
-    place = {"item_id": item["id"], "output_index": index}
+    place: Fields = {"item_id": item["id"], "output_index": index}
     match item["type"]:
         case "reasoning":
             part: Fields = {"type": "summary_text", "text": ""}
@@ -174,6 +174,11 @@ def _growth(reply: ModelReply, item: Fields, index: int, numbers: Iterator[int])
         case "message":
             part = _content(reply, "")
             return _part(str(part["type"]), part, place | {"content_index": 0}, reply.text, numbers)
+        case _:
+            return _call_growth(item, place, numbers)
+
+
+def _call_growth(item: Fields, place: Fields, numbers: Iterator[int]) -> list[bytes]:
     text = str(item["arguments"])
     pieces = [text[start : start + FRAGMENT] for start in range(0, len(text), FRAGMENT)]
     out = [_event("response.function_call_arguments.delta", next(numbers), **place, delta=piece) for piece in pieces]

@@ -24,9 +24,9 @@ from .call_ids import CallIds
 from .chat_assembler import MESSAGE_FIELDS
 from .chat_dialect import Dialect, IdRule
 from .chat_parts import REFUSAL
-from .json import encode, encode_text, says
+from .json import encode, says
+from .openai_calls import arguments_text, error_text
 
-TOOL_ERROR = "[tool error] "
 NO_OUTPUT = "(The tool returned nothing.)"
 SEE_BELOW = "(What the tool returned follows in the next message.)"
 ATTACHED = "This is what the tools returned beside text, in the order of their calls:"
@@ -197,9 +197,7 @@ def _results(message: Message, dialect: Dialect, ids: CallIds) -> Iterator[dict[
 
 def _result(result: ToolResult, dialect: Dialect) -> tuple[str, list[dict[str, Any]]]:
     if result.status != "succeeded":
-        error = result.error
-        category, message = ("tool_failed", "") if error is None else (error.category, error.message)
-        return TOOL_ERROR + encode_text({"error": category, "message": message}), []
+        return error_text(result), []
     told = [_told(part, dialect) for part in result.parts]
     media = [block for block in told if block["type"] != "text"]
     text = "\n\n".join(block["text"] for block in told if block["type"] == "text" and says(block["text"]))
@@ -259,16 +257,5 @@ def _add_thinking(wire: dict[str, Any], part: Thinking, raw: dict[str, Any], lis
 
 def _call(call: ToolCall, own: bool, id: str) -> dict[str, Any]:
     extra = msgspec.json.decode(call.raw) if own and call.raw is not None else {}
-    function = {"name": call.name, "arguments": _arguments(call)}
+    function = {"name": call.name, "arguments": arguments_text(call)}
     return {"id": id, "type": "function", "function": function} | extra
-
-
-def _arguments(call: ToolCall) -> str:
-    """As they were written, where that is JSON: servers parse them. What was no object is none to the model either."""
-    if call.arguments is None:
-        return "{}"
-    try:
-        msgspec.json.decode(call.arguments_json)
-    except msgspec.MsgspecError:
-        return encode_text(call.arguments)
-    return call.arguments_json

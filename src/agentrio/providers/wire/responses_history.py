@@ -27,10 +27,10 @@ from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 
 from .call_ids import CallIds
-from .json import encode, encode_text, says
+from .json import encode, says
+from .openai_calls import arguments_text, error_text
 from .responses_items import CALLS, TEXT_KEYS
 
-TOOL_ERROR = "[tool error] "
 CLIENT_CALLS = ("apply_patch_call", "computer_call", "local_shell_call", "shell_call")
 """Calls of tools that a client runs, and that are none of ours. The server refuses one without its output."""
 OUTPUTS = {"custom_tool_call": "custom_tool_call_output"}  # by the type of the call
@@ -191,29 +191,12 @@ def _message(texts: list[Text]) -> bytes:
 def _call(call: ToolCall, id: str) -> bytes:
     item = {"type": "function_call"} if call.raw is None else msgspec.json.decode(call.raw)
     key = CALLS.get(item["type"], "arguments")
-    text = call.arguments["input"] if key == "input" and call.arguments else _arguments(call)
+    text = call.arguments["input"] if key == "input" and call.arguments else arguments_text(call)
     return encode(item | {"call_id": id, "name": call.name, key: text})
 
 
-def _arguments(call: ToolCall) -> str:
-    """As they were written, where that is JSON: servers parse them. What was no object is none to the model either."""
-    if call.arguments is None:
-        return "{}"
-    try:
-        msgspec.json.decode(call.arguments_json)
-    except msgspec.MsgspecError:
-        return encode_text(call.arguments)
-    return call.arguments_json
-
-
 def _output(result: ToolResult, id: str, kind: str) -> dict[str, Any]:
-    output: str | list[dict[str, Any]]
-    if result.status == "succeeded":
-        output = _content(result.parts)
-    else:
-        error = result.error
-        category, message = ("tool_failed", "") if error is None else (error.category, error.message)
-        output = TOOL_ERROR + encode_text({"error": category, "message": message})
+    output = _content(result.parts) if result.status == "succeeded" else error_text(result)
     return {"type": kind, "call_id": id, "output": output}
 
 

@@ -2,7 +2,7 @@
 # into .venv and .tox, once; again only when pyproject.toml has changed.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full tox coverage bench docs format clean
+.PHONY: help demo test test-full local-model model-test tox coverage bench docs format clean
 
 # The first Python that is new enough and can make a virtual environment; `make PYTHON=...` overrules it.
 NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
@@ -39,6 +39,13 @@ test: .venv/.tox ## tests on the oldest and newest Python here, lint, async lint
 test-full: .venv/.tox ## every Python here, the long sweeps too
 	@rm -rf .tox/coverage
 	@$(call pythons,all --suffix=-full) && $(TOX) $(PARALLEL) -e "$$envs,$(LONG),$(CHECKS)"
+	@$(MAKE) --no-print-directory model-test
+
+local-model: .venv/.made ## set up a real model in .local-model: 127 MB are fetched, once
+	@$(BIN)/python scripts/local_model/setup.py .local-model
+
+model-test: .venv/.tox local-model ## drive that model on this machine through all three providers
+	@$(BIN)/python scripts/local_model/with_server.py .local-model $(TOX) run -e model -- $(ARGS)
 
 tox: .venv/.tox ## one environment: make tox ENV=py313 ARGS="tests/test_x.py -k name"
 	@$(call pythons,ends) && $(TOX) run -e "$(ENV)" -- $(ARGS)
@@ -56,7 +63,7 @@ format: .venv/.tox ## let ruff mend and format what it can
 	@$(TOX) run -q -e format
 
 clean: ## remove everything that these targets made
-	rm -rf .venv .tox build dist docs/_build docs/_generated docs/providers.md .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .tox .local-model build dist docs/_build docs/_generated docs/providers.md .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.made:

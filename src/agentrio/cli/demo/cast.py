@@ -27,7 +27,7 @@ STATIONS = {"Oslo": ("rain, 4 °C", 3), "Bergen": ("rain, 9 °C", 1), "Tromsø":
 STEPS = 4  # reports of progress from one call
 
 
-def weather_agent(base_url: str, tempo: Tempo) -> Agent[Any]:
+def weather_agent(base_url: str, tempo: Tempo, max_tokens: int | None = None) -> Agent[Any]:
     """An agent whose model is served at an address of this machine."""
 
     @read_tool
@@ -45,10 +45,16 @@ def weather_agent(base_url: str, tempo: Tempo) -> Agent[Any]:
 
     return Agent(
         name="demo",
-        model=Anthropic("smollm2-135m", api_key="not-a-key", base_url=base_url),
+        model=served_model(base_url),
         prompt="You are brief.",
         tools=[weather],
+        max_tokens=max_tokens,
     )
+
+
+def served_model(base_url: str) -> Anthropic:
+    """The model of the demo."""
+    return Anthropic("smollm2-135m", api_key="not-a-key", base_url=base_url)
 
 
 def recorded(tempo: Tempo) -> Callable[[Received], Reply]:

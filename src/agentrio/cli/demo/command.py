@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..command import Command, Refusal
@@ -15,6 +16,15 @@ def _configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print each event, and at last the server's record, as JSON"
     )
+    parser.add_argument(
+        "--local-model",
+        nargs="?",
+        const=Path(".local-model"),
+        type=Path,
+        metavar="FOLDER",
+        help="a real model on this machine, in place of the recorded one: the folder that `make local-model` sets up "
+        "(default .local-model)",
+    )
     parser.add_argument("--fast", action="store_true", help="do not wait between tokens, nor for the reader")
 
 
@@ -26,7 +36,12 @@ def _run(options: Namespace) -> int:
     from .perform import perform
     from .tempo import FAST, NORMAL
 
-    return trio.run(perform, view, FAST if options.fast else NORMAL)
+    play = None
+    if options.local_model is not None:
+        from .local_model import play_with
+
+        play = play_with(options.local_model)
+    return trio.run(perform, view, FAST if options.fast else NORMAL, play)
 
 
 def _view(*, json: bool) -> View:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import attrs
 import trio
@@ -50,9 +51,8 @@ GOES_ON = Scene(
 
 @attrs.define(eq=False)
 class Stage:
-    """What the scenes share."""
+    """What the scenes share. How a server is told of that saw its client leave, depends on the server."""
 
-    server: ModelServer
     session: SessionHandle
     view: View
     tempo: Tempo
@@ -76,11 +76,26 @@ class Stage:
         """End a scene: where its run was stopped, tell what the server saw."""
         if self._stopped_at is not None:
             (at, reason), self._stopped_at = self._stopped_at, None
-            exchange = self.server.record[-1] if self.server.record else None
-            stop = Stop(0, reason, None) if exchange is None else await self._seen(exchange, at, reason)
-            self.stops.append(stop)
-            self.view.note(_told(stop, exchange))
+            self.view.note(await self.seen(at, reason))
         await trio.sleep(self.tempo.pause)
+
+    async def seen(self, at: int, reason: str) -> str:
+        """What the server saw of the stop at that time (``perf_counter_ns``)."""
+        raise NotImplementedError
+
+
+@attrs.define(eq=False)
+class ServedStage(Stage):
+    """Before the loopback server, which keeps a record."""
+
+    server: ModelServer = attrs.field(kw_only=True)
+
+    async def seen(self, at: int, reason: str) -> str:
+        """When the server saw its client leave, and how much it had sent."""
+        exchange = self.server.record[-1] if self.server.record else None
+        stop = Stop(0, reason, None) if exchange is None else await self._seen(exchange, at, reason)
+        self.stops.append(stop)
+        return _told(stop, exchange)
 
     async def _seen(self, exchange: Exchange, at: int, reason: str) -> Stop:
         if exchange.ended == "sent":
@@ -103,7 +118,8 @@ def _told(stop: Stop, exchange: Exchange | None) -> str:
     )
 
 
-async def _side_by_side(stage: Stage) -> None:
+async def side_by_side(stage: Stage) -> None:
+    """A scene."""
     await stage.begin(SIDE_BY_SIDE)
     steered = False
     async with stage.session.run(WEATHER) as run:
@@ -115,7 +131,8 @@ async def _side_by_side(stage: Stage) -> None:
     await stage.end()
 
 
-async def _stopped(stage: Stage) -> None:
+async def stopped(stage: Stage) -> None:
+    """A scene."""
     await stage.begin(STOPPED)
     async with stage.session.run(STORY) as run:
         async for event in run:
@@ -125,7 +142,8 @@ async def _stopped(stage: Stage) -> None:
     await stage.end()
 
 
-async def _goes_on(stage: Stage) -> None:
+async def goes_on(stage: Stage) -> None:
+    """A scene."""
     await stage.begin(GOES_ON)
     async with stage.session.run(KEEPER) as run:
         async for event in run:
@@ -133,7 +151,7 @@ async def _goes_on(stage: Stage) -> None:
     await stage.end()
 
 
-SCENES: tuple[Callable[[Stage], Awaitable[None]], ...] = (_side_by_side, _stopped, _goes_on)
+SCENES: tuple[Callable[[Stage], Awaitable[None]], ...] = (side_by_side, stopped, goes_on)
 
 
 class Interrupts:
@@ -159,14 +177,17 @@ class Interrupts:
             play.cancel()
 
 
-async def perform(view: View, tempo: Tempo) -> int:
-    """Play all scenes; the exit code."""
+Play: TypeAlias = "Callable[[View, Tempo, Interrupts], Awaitable[None]]"
+
+
+async def perform(view: View, tempo: Tempo, play: Play | None = None) -> int:
+    """Play all scenes, or another play; the exit code."""
     interrupts = Interrupts(view)
     try:
         with view:
             async with trio.open_nursery() as nursery:
                 await nursery.start(interrupts.run, nursery.cancel_scope)
-                await _play(view, tempo, interrupts)
+                await (play or _play)(view, tempo, interrupts)
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         if group.split(BrokenPipeError)[1] is not None:
@@ -182,7 +203,7 @@ async def _play(view: View, tempo: Tempo, interrupts: Interrupts) -> None:
         open_runtime() as runtime,
         runtime.open_session(weather_agent(server.base_url, tempo), id="demo") as session,
     ):
-        stage = interrupts.stage = Stage(server, session, view, tempo)
+        stage = interrupts.stage = ServedStage(session, view, tempo, server=server)
         for scene in SCENES:
             await scene(stage)
         view.close(server.record, stage.stops)

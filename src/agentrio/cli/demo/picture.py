@@ -132,7 +132,13 @@ class Picture:
             self.note(f"{len(result.text)} characters of the answer are kept in session.value.")
 
     def close(self, record: Sequence[Exchange], stops: Sequence[Stop]) -> None:
-        """Show what the server saw."""
+        """Show what the server saw, where it kept a record."""
+        self._console.print()
+        if record:
+            self._show(record, stops)
+        self._console.print("The same in your own code: README.md, docs/tutorial.md and examples/.")
+
+    def _show(self, record: Sequence[Exchange], stops: Sequence[Stop]) -> None:
         seen = {stop.exchange: stop.seen_after for stop in stops}
         table = Table(title="What the model's server saw", title_justify="left", title_style="bold", expand=False)
         for heading in ("request", "connection", "frames sent", "ended", "seen after stop()"):
@@ -142,9 +148,7 @@ class Picture:
             left = "" if after is None else f"{after:.1f} ms"
             how = ENDINGS.get(each.ended or "open", each.ended)
             table.add_row(str(each.number), str(each.connection), str(each.frames_sent), how, left)
-        self._console.print()
         self._console.print(table)
-        self._console.print("The same in your own code: README.md, docs/tutorial.md and examples/.")
 
     # How things look
 

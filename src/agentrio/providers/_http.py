@@ -24,6 +24,8 @@ CLOSE_GRACE = 1.0  # seconds; closing a socket needs none, the bound is for a tr
 LINGER = 0.5  # seconds for a body's end behind its last frame: once it was read, the connection is used again
 ERROR_BODY = 64 * 1024  # bytes of an error's body that are read
 ERROR_GRACE = 5.0  # seconds for them
+SHORTEST_SECRET = 6  # characters; a local server's "none" or "test" is a word of its messages
+REDACTED = "[key]"
 
 WallClock = Callable[[], float]
 wall_clock: WallClock = time.time
@@ -128,11 +130,39 @@ async def close_response(response: httpx2.Response, reader: BodyReader) -> None:
             await response.aclose()
 
 
+def redacted(error: ProviderError, secrets: Sequence[str]) -> ProviderError:
+    """The error without our credentials: a server may quote what it was sent, and what it quotes may be cut short.
+
+    What is too short to be a secret (``none``, for a server that asks for no key) is left: it would be in other words.
+    """
+    for secret in secrets:
+        if len(secret) >= SHORTEST_SECRET:
+            error.message = _without(error.message, secret) or ""
+            error.request_id = _without(error.request_id, secret)
+            error.type = _without(error.type, secret)
+    error.args = (error.message,)
+    return error
+
+
+def _without(text: str | None, secret: str) -> str | None:
+    if text is None:
+        return None
+    text = text.replace(secret, REDACTED)
+    whole = text.removesuffix("…")
+    for size in range(len(secret) - 1, SHORTEST_SECRET - 1, -1):
+        if whole.endswith(secret[:size]):
+            return whole[:-size] + REDACTED
+    return text
+
+
 class StreamAssembler(Protocol):
     """What a wire's assembler offers."""
 
     @property
     def finished(self) -> bool: ...
+
+    @property
+    def done(self) -> bool: ...
 
     @property
     def failure(self) -> ProviderError | None: ...
@@ -151,6 +181,8 @@ class ResponseStream:
     _reader: BodyReader
     _assembler: StreamAssembler
     _idle: float
+    _secrets: Sequence[str] = attrs.field(default=(), repr=False)
+    _linger: float | None = attrs.field(default=None, init=False)  # the time until which the rest is waited for
     _ended: bool = attrs.field(default=False, init=False)
 
     async def receive(self) -> Sequence[PartDelta]:
@@ -160,6 +192,12 @@ class ResponseStream:
             trio.EndOfChannel: the response is complete.
             ProviderError: it broke off, or the server told an error.
         """
+        try:
+            return await self._receive()
+        except ProviderError as failure:
+            raise redacted(failure, self._secrets) from failure.__cause__
+
+    async def _receive(self) -> Sequence[PartDelta]:
         assembler = self._assembler
         if assembler.failure is not None:
             raise assembler.failure
@@ -191,12 +229,19 @@ class ResponseStream:
             raise self._broken(f"The connection broke in the middle of the response: {_words(broken)}") from broken
 
     async def _rest(self) -> bytes | None:
-        """Behind the stop reason nothing can go wrong any more: the response is whole."""
-        if self._reader.ended:
-            return None
-        with trio.move_on_after(LINGER):  # noqa: ASYNC912  # the read is the cancel point
+        """Behind the stop reason nothing can go wrong any more: the response is whole.
+
+        A server that goes on sending does not hold the run; and behind the last frame nothing it sends is looked at.
+        """
+        reader = self._reader
+        if self._linger is None:
+            self._linger = trio.current_time() + LINGER
+        with trio.move_on_at(self._linger):  # noqa: ASYNC912  # the read is the cancel point
             try:
-                return await self._reader.read()
+                while not reader.ended:
+                    data = await reader.read()
+                    if not self._assembler.done:
+                        return data
             except httpx2.HTTPError:
                 return None
         return None

@@ -30,6 +30,7 @@ from ._http import (
     close_response,
     make_client,
     read_failure,
+    redacted,
     send_within,
     timeout_extension,
     unreachable,
@@ -343,22 +344,15 @@ class Connection:
         try:
             response = await send_within(timeouts.connect, self.host, send)
         except ProviderError as failure:
-            raise self._redacted(failure) from failure.__cause__
+            raise redacted(failure, self._secrets) from failure.__cause__
         limits["read"] = timeouts.idle
         reader = BodyReader(response)
         try:
             if not response.is_success:
-                raise self._redacted(await read_failure(response, reader, self._clock))
+                raise redacted(await read_failure(response, reader, self._clock), self._secrets)
             kind = response.headers.get("content-type", "").partition(";")[0]
             of_stream, of_body = assemblers
             assembler = of_body() if kind.strip().lower().endswith("json") else of_stream()
-            yield ResponseStream(reader, assembler, timeouts.idle)
+            yield ResponseStream(reader, assembler, timeouts.idle, self._secrets)
         finally:
             await close_response(response, reader)  # noqa: ASYNC102  # it shields itself
-
-    def _redacted(self, error: ProviderError) -> ProviderError:
-        """A server may quote the key that it refuses."""
-        for secret in self._secrets:
-            error.message = error.message.replace(secret, "[key]")
-        error.args = (error.message,)
-        return error

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ssl
 import types
 import zlib
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Coroutine, Generator, Iterable
 from typing import Any, Final
 
 import httpcore2
@@ -26,6 +26,7 @@ from agentrio.providers.wire.chunks import ChunkMerger
 PAUSE: Final = object()
 CONNECTIONS = 1_000  # one per running session; above it requests wait for each other
 KEEPALIVE = 100
+INFLATED = 256 * 1024  # bytes that are decompressed in one go
 KEEPALIVE_EXPIRY = 30.0  # seconds; model servers close idle connections after a minute or more
 
 
@@ -59,10 +60,10 @@ class BodyReader:
         self._response = response
         if response.is_stream_consumed:  # by the SDK, which reads the body of an error
             self._chunks = response.aiter_bytes()
-            self._inflate: Callable[[bytes], bytes] | None = None
+            self._inflate: _Inflater | None = None
         else:
             self._chunks = response.aiter_raw()
-            self._inflate = _inflater(response.headers.get("content-encoding", "identity"))
+            self._inflate = _open_inflater(response.headers.get("content-encoding", "identity"))
         stream = response.extensions.get("network_stream")
         self._stream = stream if isinstance(stream, PausingStream) else None
         self._paused: Coroutine[Any, Any, bytes] | None = None
@@ -81,10 +82,13 @@ class BodyReader:
         """
         if self._ended:
             return None
+        if self._inflate is not None and self._inflate.waits:
+            await trio.lowlevel.checkpoint()
+            return self._inflate.feed(b"")
         data = await self._next()
         if data is not None and self._stream is not None:
             data = await self._with_what_is_here(data, self._stream)
-        return data if data is None or self._inflate is None else self._inflate(data)
+        return data if data is None or self._inflate is None else self._inflate.feed(data)
 
     async def _with_what_is_here(self, first: bytes, stream: PausingStream) -> bytes:
         """The first chunk was waited for; the others are taken if they need no waiting."""
@@ -129,19 +133,32 @@ class BodyReader:
         await self._response.aclose()
 
 
-def _inflater(encoding: str) -> Callable[[bytes], bytes] | None:
-    """For servers that compress although they were asked not to."""
-    if encoding.strip().lower() in ("identity", ""):
-        return None
-    inflate = zlib.decompressobj(wbits=47)  # gzip or zlib, by its head
+class _Inflater:
+    """For servers that compress although they were asked not to. A thousandfold, too: so it is given out in pieces."""
 
-    def read(data: bytes) -> bytes:
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+        self._work = zlib.decompressobj(wbits=47)  # gzip or zlib, by its head
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is more to give out before more is fed."""
+        return bool(self._work.unconsumed_tail)
+
+    def feed(self, data: bytes) -> bytes:
+        """The next piece.
+
+        Raises:
+            httpx2.DecodingError: the data is not what it is said to be.
+        """
         try:
-            return inflate.decompress(data)
+            return self._work.decompress(self._work.unconsumed_tail + data, INFLATED)
         except zlib.error as wrong:
-            raise httpx2.DecodingError(f"content-encoding {encoding}: {wrong}") from wrong
+            raise httpx2.DecodingError(f"content-encoding {self._encoding[:40]}: {wrong}") from wrong
 
-    return read
+
+def _open_inflater(encoding: str) -> _Inflater | None:
+    return None if encoding.strip().lower() in ("identity", "") else _Inflater(encoding)
 
 
 class PausingStream(httpcore2.AsyncNetworkStream):

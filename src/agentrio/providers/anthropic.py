@@ -31,6 +31,7 @@ from ._http import (
     close_response,
     make_client,
     read_failure,
+    redacted,
     send_within,
     timeout_extension,
     unreachable,
@@ -224,15 +225,19 @@ class _Client:
             raise self._failure
         limits = timeout_extension(timeouts)
         body = encode_request(request, self._options)
-        response = await send_within(timeouts.connect, self._host, partial(self._send, body, timeouts, limits))
+        try:
+            response = await send_within(timeouts.connect, self._host, partial(self._send, body, timeouts, limits))
+        except ProviderError as failure:
+            raise redacted(failure, self._secrets) from failure.__cause__
         limits["read"] = timeouts.idle
         reader = BodyReader(response)
+        secrets = self._secrets_of(response.request)
         try:
             if not response.is_success:
-                raise self._redacted(await read_failure(response, reader, self._clock), response.request)
+                raise redacted(await read_failure(response, reader, self._clock), secrets)
             kind = response.headers.get("content-type", "").partition(";")[0]
             assembler = BodyAssembler() if kind.strip().lower().endswith("json") else Assembler()
-            yield ResponseStream(reader, assembler, timeouts.idle)
+            yield ResponseStream(reader, assembler, timeouts.idle, secrets)
         finally:
             await close_response(response, reader)  # noqa: ASYNC102  # it holds the shield, and its deadline
 
@@ -272,20 +277,15 @@ class _Client:
         except sdk.APIConnectionError as broken:
             raise unreachable(self._host, broken.__cause__ or broken) from broken
         except (sdk.AnthropicError, TypeError, ValueError) as wrong:
-            raise self._redacted(_not_provisioned(str(wrong)[:200])) from wrong
+            raise _not_provisioned(str(wrong)[:200]) from wrong
         return cast(httpx2.Response, answer)
 
-    def _redacted(self, error: ProviderError, request: httpx2.Request | None = None) -> ProviderError:
-        """A server may quote the key that it refuses; one that was fetched is known by the request alone."""
-        sent = [] if request is None else [request.headers.get(name, "") for name in ("authorization", "x-api-key")]
-        for secret in (*self._secrets, *(value.removeprefix("Bearer ") for value in sent)):
-            if len(secret) >= LEAST_SECRET:
-                error.message = error.message.replace(secret, "[key]")
-        error.args = (error.message,)
-        return error
+    def _secrets_of(self, request: httpx2.Request) -> tuple[str, ...]:
+        """A credential that was fetched is known by the request alone."""
+        sent = (request.headers.get(name, "") for name in ("authorization", "x-api-key"))
+        return (*self._secrets, *(value.removeprefix("Bearer ") for value in sent))
 
 
-LEAST_SECRET = 6  # characters; a local server's "none" or "test" is a word of its messages
 _SECRETS = ("api_key", "auth_token", "access_token")
 _BODY_HEADERS = {"content-type": "application/json", "accept-encoding": "identity"}
 

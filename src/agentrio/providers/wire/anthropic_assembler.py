@@ -35,7 +35,7 @@ from .anthropic_frames import (
     ThinkingDelta,
     read_frame,
 )
-from .assembling import EventAssembler, WholeBody
+from .assembling import MAX_PARTS, EventAssembler, WholeBody, endless
 from .common import count, put, string
 from .failures import from_frame
 from .json import decode, encode
@@ -146,6 +146,8 @@ class Assembler(EventAssembler):
         found = decode(json)
         if isinstance(found, dict):
             old = self._blocks.get(index)
+            if old is None and len(self._blocks) >= MAX_PARTS:
+                raise endless()
             block = self._blocks[index] = Block(len(self._blocks) if old is None else old.part, json, found)
             put(block.opening(), out)
 

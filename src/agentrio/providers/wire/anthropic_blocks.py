@@ -21,7 +21,7 @@ from .json import encode_text, parse_arguments, scrub
 
 Kind: TypeAlias = Literal["text", "thinking", "input", "redacted", "raw"]
 
-_KINDS: dict[object, Kind] = {
+_KINDS: dict[str, Kind] = {
     "text": "text",
     "thinking": "thinking",
     "tool_use": "input",
@@ -35,15 +35,16 @@ _DELTA_KIND = {"text_delta": "text", "thinking_delta": "thinking", "input_json_d
 class Block(Growing):
     """One block of the response."""
 
-    __slots__ = ("closed", "json", "start", "touched")
+    __slots__ = ("closed", "grown", "json", "start", "touched")
 
     def __init__(self, part: int, json: bytes, start: dict[str, Any]) -> None:
-        kind: Kind = _KINDS.get(start.get("type"), "raw")
+        kind: Kind = _KINDS.get(string(start.get("type")), "raw")
         super().__init__(part, kind, string(start.get("name")) if kind == "input" else "")
         self.json: bytes = json
         self.start: dict[str, Any] = start
         self.touched: bool = False  # whether deltas have changed what was kept verbatim
         self.closed: bool = False
+        self.grown: dict[str, list[str]] = {}  # fields of a block kept verbatim that deltas add text to
 
     def opening(self) -> PartDelta | None:
         """The text that the block began with."""
@@ -56,8 +57,9 @@ class Block(Growing):
             case SignatureDelta(signature=signature):
                 self.start["signature"] = signature
             case CitationsDelta(citation=citation):
-                citations = self.start.get("citations")
-                self.start["citations"] = [*(citations if isinstance(citations, list) else ()), citation]
+                if not isinstance(self.start.get("citations"), list):
+                    self.start["citations"] = []
+                self.start["citations"].append(citation)
             case InputDelta(partial_json=text) if self.kind == "raw":
                 self.pieces.append(text)
             case TextDelta() | ThinkingDelta() if self.kind == "raw":
@@ -84,8 +86,9 @@ class Block(Growing):
             if key == "partial_json" and isinstance(value, str):
                 self.pieces.append(value)
             elif isinstance(value, str):
-                self.start[key] = string(self.start.get(key)) + value
+                self.grown.setdefault(key, [string(self.start.get(key))]).append(value)
             elif value is not None:
+                self.grown.pop(key, None)
                 self.start[key] = value
 
     def close(self) -> PartDelta | None:
@@ -142,9 +145,10 @@ class Block(Growing):
         kind = string(self.start.get("type"))
         if not self.touched:
             return RawBlock(kind, self.json.decode())
+        whole = self.start | {key: "".join(pieces) for key, pieces in self.grown.items()}
         if text.strip() and parse_arguments(text) is not None:
-            return RawBlock(kind, encode_text({**self.start, "input": _verbatim(text)}))
-        return RawBlock(kind, encode_text(self.start))
+            whole["input"] = _verbatim(text)
+        return RawBlock(kind, encode_text(whole))
 
     def _raw(self, block: dict[str, Any], *told: str) -> str | None:
         """The block as JSON, where it says more than the keys that its part tells."""

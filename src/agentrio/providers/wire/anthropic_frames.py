@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
-from .json import decode, decode_unmended, encode
+from .json import SHALLOW, check_depth, decode, decode_unmended, encode
 
 
 class TextDelta(Struct, tag="text_delta", gc=False):
@@ -110,9 +110,11 @@ def read_frame(name: bytes, data: bytes) -> Frame | None:
     Raises:
         ProviderError: the data is nested too deeply (``invalid_response``).
     """
+    if len(data) > SHALLOW:
+        check_depth(data)
     try:
         return _decode(data)
-    except (msgspec.MsgspecError, RecursionError):
+    except msgspec.MsgspecError:
         return _read_loosely(name, data)
 
 

@@ -10,6 +10,8 @@ from .json import decode
 from .sse import MAX_EVENT, Event, SSEDecoder
 
 MAX_BODY = 4 * MAX_EVENT  # bytes of an answer that is no stream
+MAX_STREAM = 8 * MAX_EVENT  # bytes of one that is: the longest answers there are take a third of it
+MAX_PARTS = 10_000  # of one answer; a real one has a few hundred at most
 
 
 class EventAssembler:
@@ -19,8 +21,9 @@ class EventAssembler:
     the response can't be completed any more; it is raised by the next ``feed`` or ``close``.
     """
 
-    def __init__(self, max_event: int = MAX_EVENT) -> None:
+    def __init__(self, max_event: int = MAX_EVENT, max_stream: int = MAX_STREAM) -> None:
         self._sse = SSEDecoder(max_event)
+        self._room = max_stream
         self.finished = False
         self.done: bool = False
         self.failure: ProviderError | None = None
@@ -34,7 +37,10 @@ class EventAssembler:
         if self.failure is not None:
             raise self.failure
         out: list[PartDelta] = []
+        self._room -= len(data)
         try:
+            if self._room < 0:
+                raise endless()
             self._read(self._sse.feed(data), out)
         except ProviderError as failure:
             self.failure = failure
@@ -128,6 +134,14 @@ class WholeBody(EventAssembler):
     def _read_body(self, found: dict[str, Any], out: list[PartDelta]) -> None:
         """What a wire makes of its body."""
         ...
+
+
+def endless() -> ProviderError:
+    """A response that would fill the memory."""
+    return ProviderError(
+        f"The response has more than {MAX_STREAM:,} bytes or {MAX_PARTS:,} parts; that is the limit.",
+        code="invalid_response",
+    )
 
 
 def dropped(message: str) -> ProviderError:

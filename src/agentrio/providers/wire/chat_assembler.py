@@ -20,7 +20,7 @@ from agentrio.domain.status import Code, StopReason
 from agentrio.domain.usage import NO_USAGE, Usage
 from agentrio.providers.base import ModelResponse, PartDelta, ProviderError
 
-from .assembling import MAX_BODY, EventAssembler, WholeBody
+from .assembling import MAX_BODY, MAX_PARTS, EventAssembler, WholeBody, endless
 from .chat_frames import CallPiece, Choice, Chunk, Delta, is_error, loose_chunk, read_chunk
 from .chat_parts import AnyPart, CallPart, Calls, TextPart, ThinkingPart, merge_details, name_piece
 from .common import count, put, string
@@ -250,6 +250,8 @@ class ChatAssembler(EventAssembler):
             self._grow(call, encode_text(arguments), out)
 
     def _added(self, part: Grown) -> Grown:
+        if len(self._parts) >= MAX_PARTS:
+            raise endless()
         self._parts.append(part)
         return part
 

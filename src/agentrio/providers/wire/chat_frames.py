@@ -17,7 +17,7 @@ from msgspec import MsgspecError, Struct
 from msgspec.json import Decoder
 
 from .common import string
-from .json import decode, decode_unmended, mend, scrub
+from .json import SHALLOW, check_depth, decode, decode_unmended, mend, scrub
 
 
 class Function(Struct, gc=False):
@@ -90,9 +90,11 @@ def read_chunk(name: bytes, data: bytes) -> Chunk | None:
     Raises:
         ProviderError: the data is nested too deeply (``invalid_response``).
     """
+    if len(data) > SHALLOW:
+        check_depth(data)
     try:
         chunk = _decode(data)
-    except (MsgspecError, RecursionError):
+    except MsgspecError:
         return _read_loosely(name, data)
     if chunk.error or chunk.choices is None or name:
         return _checked(name, data, chunk)

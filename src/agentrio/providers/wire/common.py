@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 from agentrio.providers.base import PartDelta
+
+MOST_TOKENS = 2**53 - 1  # the largest whole number that every reader of JSON holds exactly
 
 
 def count(value: object) -> int:
     """A number of tokens; what is none, is nothing."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:  # NaN is not itself
         return 0
-    return max(0, int(value))
+    return int(max(0, min(value, MOST_TOKENS)))
 
 
 def string(value: object) -> str:

@@ -58,11 +58,11 @@ def error_of(found: Any) -> ServerError:
     status = code if isinstance(code, int) else source.get("status")
     request_id = found.get("request_id")
     return ServerError(
-        _type(source),
+        _type(source)[:MAX_QUOTE],
         _quote(message),
         status if isinstance(status, int) and 400 <= status < 600 else None,
-        request_id if isinstance(request_id, str) else None,
-        code if isinstance(code, str) else "",
+        request_id[:MAX_QUOTE] if isinstance(request_id, str) else None,
+        code[:MAX_QUOTE] if isinstance(code, str) else "",
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,6 +31,32 @@ _decoder = msgspec.json.Decoder()
 NUL = b"\\u0000"  # how the encoder writes it; also the tail of an escaped backslash and "u0000"
 
 
+MAX_DEPTH = 100  # of lists and objects; each level takes several frames of the stack wherever a value is walked
+SHALLOW = 2 * MAX_DEPTH  # bytes; what is not longer can't be nested deeper
+
+_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_ONE_KIND = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+
+def check_depth(data: bytes) -> None:
+    """Refuse what is nested too deeply to be meant: anybody who walks it later, recursively, would run out of stack.
+
+    Raises:
+        ProviderError: it is (``invalid_response``).
+    """
+    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
+        return
+    brackets = _STRINGS.sub(b"", data).translate(_ONE_KIND, _NO_BRACKETS)
+    for _ in range(MAX_DEPTH):
+        inner = brackets.replace(b"[]", b"")  # takes the innermost away
+        if len(inner) == len(brackets):
+            break
+        brackets = inner
+    if brackets.count(b"[") > MAX_DEPTH or b"[]" in brackets:
+        raise too_deep()
+
+
 def decode(data: bytes | str) -> Any:
     """The value, with all text mended.
 
@@ -37,17 +64,18 @@ def decode(data: bytes | str) -> Any:
         ValueError: this is no JSON.
         ProviderError: it is nested too deeply to be meant (``invalid_response``).
     """
+    if len(data) > SHALLOW:
+        check_depth(data.encode("utf-8", "replace") if isinstance(data, str) else data)
     try:
         return _decoder.decode(data)
     except msgspec.MsgspecError:
-        return _guarded(lambda: scrub(loads(data), strip_nul=False))
-    except RecursionError:
-        raise too_deep() from None
+        return scrub(loads(data), strip_nul=False)
 
 
 def decode_unmended(data: bytes) -> Any:
     """As ``decode``, but halves of surrogate pairs stay: the other half may come with the next frame."""
-    return _guarded(lambda: loads(data))
+    check_depth(data)
+    return loads(data)
 
 
 def loads(data: bytes | str) -> Any:
@@ -56,15 +84,8 @@ def loads(data: bytes | str) -> Any:
     return json.loads(text, strict=False, parse_constant=_refuse, parse_float=_finite)
 
 
-def _guarded(work: Any) -> Any:
-    try:
-        return work()
-    except RecursionError:
-        raise too_deep() from None
-
-
 def too_deep() -> ProviderError:
-    """For JSON that exhausts the stack: 1,000 levels and more."""
+    """For JSON that would exhaust the stack."""
     return ProviderError("The server sent JSON that is nested too deeply.", code="invalid_response")
 
 

@@ -25,7 +25,7 @@ from agentrio.domain.status import StopReason
 from agentrio.domain.usage import NO_USAGE, Usage
 from agentrio.providers.base import ModelResponse, PartDelta
 
-from .assembling import EventAssembler, WholeBody
+from .assembling import MAX_PARTS, EventAssembler, WholeBody, endless
 from .common import count, put, string
 from .failures import from_frame
 from .json import decode, is_cut
@@ -111,6 +111,8 @@ class Assembler(EventAssembler):
         return item or next((item for item in reversed(self._order) if item.type == kind and not item.done), None)
 
     def _add(self, index: int | None, json: bytes, fields: dict[str, Any]) -> Item:
+        if len(self._order) >= MAX_PARTS:
+            raise endless()
         item = new_item(json, fields)
         self._order.append(item)
         for name in (index, item.id):
@@ -123,6 +125,8 @@ class Assembler(EventAssembler):
     def _open(self, item: Item, index: int) -> Slot:
         slot = item.slots.get(index)
         if slot is None:
+            if len(self._slots) >= MAX_PARTS:
+                raise endless()
             slot = item.open(index, len(self._slots))
             self._slots.append(slot)
         return slot

@@ -12,7 +12,7 @@ from msgspec import MsgspecError, Raw, Struct
 from msgspec.json import Decoder
 
 from .common import string
-from .json import decode, decode_unmended, encode
+from .json import SHALLOW, check_depth, decode, decode_unmended, encode
 
 NOTHING = Raw(b"null")
 
@@ -57,9 +57,11 @@ def read_frame(name: bytes, data: bytes) -> Frame | None:
     Raises:
         ProviderError: the data is nested too deeply (``invalid_response``).
     """
+    if len(data) > SHALLOW:
+        check_depth(data)
     try:
         frame = _decode(data)
-    except (MsgspecError, RecursionError):
+    except MsgspecError:
         return _read_loosely(name, data)
     if not frame.type:
         frame.type = _name(name, frame.error)
@@ -97,7 +99,7 @@ def read_reply(data: Raw) -> Reply:
     """The response in an event or a body, as far as it is of the usual form."""
     try:
         return _decode_reply(data)
-    except (MsgspecError, RecursionError):
+    except MsgspecError:
         found = decode(bytes(data))
     if not isinstance(found, dict):
         return Reply()

@@ -107,7 +107,7 @@ def _events(frames: list[bytes]) -> list[Event]:
         head, found, data = frame.partition(b"\ndata: ")
         if found and data and head[:7] == b"event: " and b"\n" not in data and b"\n" not in head:
             events.append((head[7:], data))
-        elif (event := _read_lines(frame)) is not None:
+        elif frame and (event := _read_lines(frame)) is not None:
             events.append(event)
     return events
 

@@ -219,3 +219,10 @@ def dumps_tag(kind: type) -> str:
 
     assert attrs.has(kind)
     return _tag(kind)
+
+
+@pytest.mark.parametrize(("text", "found"), [("[]", "list"), ("3", "int"), ("null", "NoneType"), ('"a"', "str")])
+def test_what_is_no_object_at_all_is_named(text: str, found: str) -> None:
+    """The wrong file was opened: the message says what was in it."""
+    with pytest.raises(CodecError, match=f"This is no Session: it is a {found}, not an object"):
+        Session.from_json(text)

@@ -172,6 +172,8 @@ def from_data(data: Any, kind: Any) -> Any:
 
 
 def _explained(data: Any, kind: Any) -> Any:
+    if not isinstance(data, dict):  # every value of ours is an object
+        raise CodecError(f"This is no {_name(kind)}: it is a {type(data).__name__}, not an object.")
     try:
         return _make(explain=True).structure(data, kind)
     except Exception as wrong:

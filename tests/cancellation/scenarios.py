@@ -1,13 +1,12 @@
 """The scenarios that are cancelled everywhere: one plot each, played by a scripted model or by a real provider.
 
-The provider is ``Anthropic``, over a socket, to a model server in the same loop: what a stop must reach.
+The providers are ours, over a socket, to a model server in the same loop: what a stop must reach.
 """
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Literal, TypeAlias
 
@@ -15,12 +14,12 @@ import attrs
 import msgspec
 import trio
 
-from agentrio import Agent, Anthropic, Limits, read_tool, write_tool
+from agentrio import Agent, Anthropic, Limits, OpenAIChat, OpenAIResponses, read_tool, write_tool
 from agentrio.actors.handle import RunStream
 from agentrio.agent.tool import Tool
 from agentrio.domain.events import SteerMode
 from agentrio.events import CallStarted, RunStarted
-from agentrio.providers.base import ProviderError
+from agentrio.providers.base import Model, ProviderError
 from agentrio.providers.scripted import Reply as Scripted_
 from agentrio.providers.scripted import ScriptedReply, call
 from agentrio.testing import (
@@ -39,8 +38,9 @@ from agentrio.testing import (
     read_all,
     rehearsed,
 )
+from agentrio.testing.validators import WireName, validate
 
-Player: TypeAlias = Literal["scripted", "anthropic"]
+Player: TypeAlias = Literal["scripted", "anthropic", "openai chat", "openai responses"]
 
 # Tools
 
@@ -234,15 +234,14 @@ PLOTS = [
 
 def scenario(plot: Plot, player: Player, limits: Limits | None = None) -> Scenario:
     """The plot as a scenario."""
-    wire = _Wire(plot, limits)
-    opens = wire.open_agent if player == "anthropic" else lambda: _open_scripted(plot, limits)
+    wire = None if player == "scripted" else _Wire(plot, limits, *WIRES[player])
     return Scenario(
         name=f"{plot.name} ({player})",
-        open_agent=opens,
+        open_agent=wire.open_agent if wire is not None else lambda: _open_scripted(plot, limits),
         prompt="How will the weather be?",
         consume=plot.consume,
         threads=plot.threads,
-        also=wire.problems if player == "anthropic" else lambda stage: (),
+        also=wire.problems if wire is not None else lambda stage: (),
     )
 
 
@@ -251,12 +250,22 @@ async def _open_scripted(plot: Plot, limits: Limits | None) -> AsyncIterator[Age
     yield Agent(model=rehearsed([_scripted(turn) for turn in plot.turns]), tools=plot.tools, limits=limits)
 
 
+WIRES: Mapping[Player, tuple[WireName, Callable[[str], Model]]] = {
+    "anthropic": ("messages", lambda url: Anthropic("claude-loopback", api_key="key", base_url=url)),
+    "openai chat": ("chat", lambda url: OpenAIChat("gpt-loopback", api_key="key", base_url=f"{url}/v1")),
+    "openai responses": ("responses", lambda url: OpenAIResponses("gpt-loopback", api_key="key", base_url=f"{url}/v1")),
+}
+"""The wire that a player speaks, and its model at a URL."""
+
+
 @attrs.define(eq=False)
 class _Wire:
     """A plot over a socket, and what the server has to say against it."""
 
     plot: Plot
     limits: Limits | None
+    wire: WireName
+    model: Callable[[str], Model]
     server: ModelServer | None = None
 
     def open_agent(self) -> AbstractAsyncContextManager[Agent[Any]]:
@@ -266,14 +275,13 @@ class _Wire:
     async def _open(self) -> AsyncIterator[Agent[Any]]:
         async with open_model_server(_Script(list(self.plot.turns)).reply) as server:
             self.server = server
-            model = Anthropic("claude-loopback", api_key="key", base_url=server.base_url)
-            yield Agent(model=model, tools=self.plot.tools, limits=self.limits)
+            yield Agent(model=self.model(server.base_url), tools=self.plot.tools, limits=self.limits)
 
     def problems(self, stage: Stage) -> Iterable[str]:
         """Requests that a real server would refuse, and exchanges that nobody ended."""
         assert self.server is not None
         for exchange in self.server.record:
-            yield from (f"request {exchange.number}: {problem}" for problem in check_body(exchange.body))
+            yield from (f"request {exchange.number}: {problem}" for problem in validate(self.wire, exchange.body))
             if exchange.ended is None:
                 yield f"request {exchange.number} is still open"
 
@@ -286,29 +294,3 @@ class _Script:
         if PROBE.encode() in msgspec.json.encode(request.body):
             return TextReply("Still here.")
         return _on_wire(self._turns.pop(0))
-
-
-def check_body(body: object) -> Iterable[str]:
-    """What the Messages API would refuse in a request's messages."""
-    assert isinstance(body, dict)
-    open_calls: list[str] = []
-    messages: list[dict[str, Any]] = body["messages"]
-    if messages[0]["role"] != "user":
-        yield "the first message is not the user's"
-    for message in messages:
-        blocks = (
-            message["content"]
-            if isinstance(message["content"], list)
-            else [{"type": "text", "text": message["content"]}]
-        )
-        if not blocks or any(block["type"] == "text" and not block["text"].strip() for block in blocks):
-            yield f"a {message['role']} message is empty, or has an empty text"
-        answers = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
-        if answers != open_calls:
-            yield f"results of {answers} behind calls {open_calls}"
-        open_calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
-    if open_calls:
-        yield f"calls without results: {open_calls}"
-    roles = [message["role"] for message in messages]
-    if any(one == other == "assistant" for one, other in itertools.pairwise(roles)):
-        yield "two messages of the assistant in a row"

@@ -10,6 +10,7 @@ from tests.cancellation.scenarios import PLOTS, Player, Plot, scenario
 
 SAMPLE = 12  # points of each way in the usual run; about every fifth of a scenario's steps
 SEEDS = range(3)  # orders of tasks in the full run
+ON_OTHER_WIRES = ("text", "four reads", "stream retry")
 UNDER_LIMITS = ("read, write, read", "stubborn read", "stubborn write")
 MOST_STEPS = 24  # of all tasks, from a stop to the run's ending
 
@@ -33,6 +34,27 @@ def test_wherever_a_run_is_ended_the_law_holds(plot: Plot, player: Player, capsy
         assert tally.cancels > 0, f"{way} never hit the run"
         assert tally.endings["cancelled"] > 0
         assert tally.slowest <= MOST_STEPS
+
+
+other_wires = pytest.mark.parametrize("player", ["openai chat", "openai responses"])
+plots_there = pytest.mark.parametrize("plot", [plot for plot in PLOTS if plot.name in ON_OTHER_WIRES], ids=_named)
+
+
+@other_wires
+@plots_there
+def test_on_every_wire_the_law_holds(plot: Plot, player: Player, capsys: pytest.CaptureFixture[str]) -> None:
+    """Providers share their sending and reading, but each has its own way to begin and to end."""
+    _told(cancel_everywhere(scenario(plot, player), sample=SAMPLE), capsys)
+
+
+@pytest.mark.full
+@other_wires
+@every_plot
+def test_on_every_wire_the_law_holds_at_every_single_step(
+    plot: Plot, player: Player, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same without a sample, in every plot."""
+    _told(cancel_everywhere(scenario(plot, player), points="all"), capsys)
 
 
 @pytest.mark.parametrize(

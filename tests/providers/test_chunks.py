@@ -111,3 +111,39 @@ def test_a_head_or_a_size_without_an_end_is_not_held_for_ever() -> None:
     merger.feed(HEAD)
     assert merger.feed(b"1" * (MAX_HELD + 1)) == b"1" * (MAX_HELD + 1)
     assert merger.feed(b"1") == b"1"
+
+
+PLAIN = b"HTTP/1.1 429 No\r\nContent-Length: 3\r\n\r\n{}\n"
+STRAY = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
+
+
+@pytest.mark.parametrize(
+    "response", [HEAD + chunked(b"one", b"two"), HEAD + chunked(b"x", trailers=b"a: b\r\n"), PLAIN]
+)
+@given(places=st.lists(st.integers(0, 500), max_size=6))
+def test_what_stands_behind_a_response_is_noticed_however_it_is_cut(response: bytes, places: list[int]) -> None:
+    """h11 would keep it for the next request on that connection, which may be another user's."""
+    alone, followed = ChunkMerger(), ChunkMerger()
+    for data in cut(response, places):
+        alone.feed(data)
+    for data in cut(response + STRAY, places):
+        followed.feed(data)
+    assert (alone.surplus, followed.surplus) == (False, True)
+
+
+def test_a_connection_is_clean_as_long_as_each_request_gets_one_response() -> None:
+    """Else no connection would ever be used again."""
+    merger = ChunkMerger()
+    for response in (HEAD + chunked(b"one"), PLAIN, HEAD + chunked()):
+        merger.start()
+        merger.feed(response)
+    assert not merger.surplus
+
+
+def test_trailers_without_end_are_not_kept() -> None:
+    """h11 refuses them; nothing grows here meanwhile."""
+    merger = ChunkMerger()
+    merger.feed(HEAD + b"0\r\n")
+    for _ in range(3):
+        merger.feed(b"x" * MAX_HELD)
+    assert not merger.surplus

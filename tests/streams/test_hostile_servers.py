@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -166,3 +167,33 @@ def test_a_response_without_an_end_is_refused_at_its_limit() -> None:
     assert assembler.feed(b": alive\n\n") == []
     with pytest.raises(ProviderError, match="that is the limit"):
         assembler.feed(b": alive\n\n")
+
+
+def response(words: str) -> bytes:
+    """A whole answer as a server writes it: head, one chunk, the end."""
+    frames = start({"type": "text", "text": words}) + end() + event({"type": "message_stop"})
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    return head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(frames), frames)
+
+
+async def test_a_second_response_behind_the_first_answers_nobody(autojump_clock: object) -> None:
+    """A kept connection would hand it to the next request, which may be another user's: they read each other's mail."""
+    connections = 0
+
+    async def serve(stream: trio.SocketStream) -> None:
+        nonlocal connections
+        connections += 1
+        answer = response("Mine.") + response("Another's.") if connections == 1 else response("Yours.")
+        async for data in stream:
+            if data.endswith(b"}"):  # the end of a request
+                await stream.send_all(answer)
+
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
+        host, port = listeners[0].socket.getsockname()
+        model = Anthropic("claude-sonnet-5", api_key=KEY, base_url=f"http://{host}:{port}")
+        async with open_runtime() as runtime:
+            async with runtime.open_session(Agent(model=model)) as one, runtime.open_session(Agent(model=model)) as two:
+                answers = [(await one.ask("Mine?")).text, (await two.ask("Mine?")).text]
+        nursery.cancel_scope.cancel()
+    assert (answers, connections) == (["Mine.", "Yours."], 2)

@@ -30,7 +30,8 @@ async def test_a_refusal_without_words_ends_refused_and_names_its_category(autoj
     end = {"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_details": details}, "usage": {}}
     result = await ask(stream(end, {"type": "message_stop"}))
     assert (result.status, result.raw_stop_reason, result.rounds) == ("refused", "refusal", 1)
-    assert result.failure is not None and "cyber" in result.failure.message
+    assert result.failure is not None
+    assert "cyber" in result.failure.message
 
 
 async def test_calls_that_are_promised_and_missing_are_asked_for_once_more(autojump_clock: object) -> None:

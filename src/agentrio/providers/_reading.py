@@ -202,8 +202,8 @@ class PausingStream(httpcore2.AsyncNetworkStream):
         return PausingStream(await self._stream.start_tls(ssl_context, server_hostname, timeout))
 
     def get_extra_info(self, info: str) -> Any:
-        """As the stream's."""
-        return self._stream.get_extra_info(info)
+        """As the stream's; one that brought more than its response is readable, so the pool lets it go."""
+        return (info == "is_readable" and self._merger.surplus) or self._stream.get_extra_info(info)
 
 
 class _PausingBackend(httpcore2.TrioBackend):

@@ -62,16 +62,21 @@ def measure(names: Sequence[str], rounds: int) -> Table:
                 for contender in ALL[name]:
                     if number < 2 or name not in ONCE:
                         numbers = _undisturbed(contender, name, url, client_core)
-                        found.setdefault((name, contender), []).append(numbers)
+                        if numbers:
+                            found.setdefault((name, contender), []).append(numbers)
                         print(f"{number + 1}/{rounds} {name:20} {contender:9}", _brief(numbers), flush=True)
     return {key: _best(runs) for key, runs in found.items()}
 
 
 def _undisturbed(contender: str, name: str, url: str, core: int | None) -> Numbers:
-    """One measurement, made again where other programs took the processor in the middle of it."""
+    """One measurement, made again where other programs were in its way; empty where it failed each time."""
     numbers: Numbers = {}
     for _ in range(3):
-        numbers = _worker(contender, name, url, core)
+        try:
+            numbers = _worker(contender, name, url, core)
+        except (RuntimeError, subprocess.TimeoutExpired) as failure:
+            print(failure, file=sys.stderr, flush=True)
+            continue
         if not numbers.pop("disturbed", 0.0):
             break
     return numbers

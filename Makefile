@@ -2,7 +2,7 @@
 # into .venv and .tox, once; again only when pyproject.toml has changed.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full local-model model-test tox coverage bench docs format clean
+.PHONY: help demo test test-full local-model model-test tox coverage bench bench-peers docs format clean
 
 # The first Python that is new enough and can make a virtual environment; `make PYTHON=...` overrules it.
 NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
@@ -25,7 +25,7 @@ pythons = envs=$$($(BIN)/python scripts/pythons.py --envs $(1)) && path=$$($(BIN
 	&& export PATH="$$path:$$PATH" && echo "Pythons: $$envs"
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/.demo ## watch an agent stream, call tools and be stopped; no key, no network
 	$(BIN)/agentrio demo
@@ -55,6 +55,10 @@ coverage: .venv/.tox ## hold what the last test run measured against the bounds
 
 bench: .venv/.bench ## measure; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks --write-docs
+
+bench-peers: .venv/.bench ## measure beside other libraries, on the same server; they are installed into .venv
+	@test -e .venv/.peers || { $(PIP) --group peers && touch .venv/.peers; } || echo "Not installed; what is there is measured."
+	$(BIN)/python -m benchmarks --peers
 
 docs: .venv/.tox ## build the documentation into docs/_build/html
 	@$(TOX) run -e docs

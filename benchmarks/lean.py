@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -133,19 +133,30 @@ class Lean:
 class LeanClient:
     """The floor's connections."""
 
-    def __init__(self, http: httpx2.AsyncClient, tools: Sequence[ToolFunction]) -> None:
+    def __init__(
+        self,
+        http: httpx2.AsyncClient,
+        tools: Sequence[ToolFunction],
+        loop: Callable[[httpx2.AsyncClient, dict[str, ToolFunction], History], Conversation] = Lean,
+    ) -> None:
         self._http = http
         self._tools = {tool.__name__: tool for tool in tools}
+        self._loop = loop
 
     @asynccontextmanager
     async def session(self, history: History = ()) -> AsyncIterator[Conversation]:
         """A new session."""
-        yield Lean(self._http, self._tools, history)
+        yield self._loop(self._http, self._tools, history)
+
+
+def open_http(url: str) -> httpx2.AsyncClient:
+    """Connections, as many as there are sessions."""
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
+    return httpx2.AsyncClient(base_url=url, limits=limits, timeout=60)
 
 
 @asynccontextmanager
 async def open_client(url: str, tools: Sequence[ToolFunction] = ()) -> AsyncIterator[Client]:
     """As the protocol says."""
-    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
-    async with httpx2.AsyncClient(base_url=url, limits=limits, timeout=60) as http:
+    async with open_http(url) as http:
         yield LeanClient(http, tools)

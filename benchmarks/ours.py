@@ -7,10 +7,23 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from agentrio import Agent, Anthropic, Limits, Message, Runtime, Session, SessionHandle, open_runtime, read_tool
+from agentrio import (
+    Agent,
+    Anthropic,
+    Limits,
+    Message,
+    OpenAIChat,
+    OpenAIResponses,
+    Runtime,
+    Session,
+    SessionHandle,
+    open_runtime,
+    read_tool,
+)
 from agentrio.domain.messages import ModelTag
 from agentrio.events import TextDelta
 from agentrio.parts import Text
+from agentrio.providers.base import Model
 
 from .contender import MAX_TOKENS, MODEL, PARALLEL, Client, Conversation, History, Seen, ToolFunction
 
@@ -69,7 +82,26 @@ class OursClient:
 @asynccontextmanager
 async def open_client(url: str, tools: Sequence[ToolFunction] = ()) -> AsyncIterator[Client]:
     """As the protocol says."""
-    model = Anthropic(MODEL, base_url=url, api_key="none")
+    async with _client(Anthropic(MODEL, base_url=url, api_key="none"), tools) as client:
+        yield client
+
+
+@asynccontextmanager
+async def open_chat(url: str, tools: Sequence[ToolFunction] = ()) -> AsyncIterator[Client]:
+    """As the protocol says, on the Chat Completions wire."""
+    async with _client(OpenAIChat(MODEL, base_url=f"{url}/v1", api_key="none"), tools) as client:
+        yield client
+
+
+@asynccontextmanager
+async def open_responses(url: str, tools: Sequence[ToolFunction] = ()) -> AsyncIterator[Client]:
+    """As the protocol says, on the Responses wire."""
+    async with _client(OpenAIResponses(MODEL, base_url=f"{url}/v1", api_key="none"), tools) as client:
+        yield client
+
+
+@asynccontextmanager
+async def _client(model: Model, tools: Sequence[ToolFunction]) -> AsyncIterator[Client]:
     agent = Agent(model=model, tools=[read_tool(tool) for tool in tools], limits=LIMITS, max_tokens=MAX_TOKENS)
     async with open_runtime() as runtime:
         yield OursClient(runtime, agent)

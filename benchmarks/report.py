@@ -8,10 +8,13 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from .peers import PEERS
 from .targets import TARGETS, Table, Target
 
-PACKAGES = ("trio", "httpx2", "msgspec", "anthropic", "attrs")
+PACKAGES = ("trio", "httpx2", "msgspec", "anthropic", "openai", "attrs")
 MILLI, MICRO = 1e3, 1e6
+
+WIRES = (("Messages (Anthropic)", ""), ("Chat Completions (OpenAI)", "chat/"), ("Responses (OpenAI)", "responses/"))
 
 Row = tuple[str, str, str, float, str]
 ROWS: tuple[Row, ...] = (
@@ -53,13 +56,36 @@ STOPS: tuple[Stop, ...] = (
 
 def text(table: Table) -> str:
     """What is printed at the end: numbers, stops, targets."""
-    return "\n\n".join("\n".join(lines) for lines in (_numbers(table), _stops(table), _targets(table)) if lines)
+    numbers = [_titled(title, _numbers(table, prefix)) for title, prefix in WIRES]
+    return "\n\n".join("\n".join(lines) for lines in (*numbers, _stops(table), _targets(table)) if lines)
 
 
-def _numbers(table: Table) -> list[str]:
+def beside_peers(table: Table) -> str:
+    """What is printed of a run with other libraries: their numbers, and how many times agentrio's they are."""
+    parts = [_titled(title, _peer_numbers(table, prefix)) for title, prefix in WIRES]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+
+def _titled(title: str, lines: list[str]) -> list[str]:
+    return [f"### {title}", "", *lines] if lines else []
+
+
+def _peer_numbers(table: Table, prefix: str) -> list[str]:
+    found = [who for who in PEERS if any((prefix + row[1], who) in table for row in ROWS)]
+    lines = [f"| | agentrio | {' | '.join(found)} |", "|---|---|" + "---|" * len(found)]
+    for what, scenario, key, scale, unit in ROWS:
+        ours = table.get((prefix + scenario, "agentrio"), {}).get(key)
+        if ours is not None:
+            theirs = [table.get((prefix + scenario, who), {}).get(key) for who in found]
+            cells = ["" if value is None else f"{_number(value, scale)} ({value / ours:.1f})" for value in theirs]
+            lines.append(f"| {what}, {unit} | {_number(ours, scale)} | {' | '.join(cells)} |")
+    return lines if len(lines) > 2 else []
+
+
+def _numbers(table: Table, prefix: str = "") -> list[str]:
     lines = ["| | L | SDK | agentrio | / L | / SDK |", "|---|---|---|---|---|---|"]
     for what, scenario, key, scale, unit in ROWS:
-        cells = [table.get((scenario, who), {}).get(key) for who in ("L", "SDK", "agentrio")]
+        cells = [table.get((prefix + scenario, who), {}).get(key) for who in ("L", "SDK", "agentrio")]
         if any(cell is not None for cell in cells):
             lean, sdk, ours = cells
             shown = [_number(cell, scale) for cell in cells]
@@ -114,7 +140,8 @@ def page(table: Table, rounds: int) -> str:
     """The page of the documentation."""
     parts: list[Iterable[str]] = [
         [INTRODUCTION.format(rounds=rounds, machine=_machine(), versions=_versions())],
-        ["## Numbers", "", "CPU of the client process (user and system), unless it says wall.", "", *_numbers(table)],
+        ["## Numbers", "", "CPU of the client process (user and system), unless it says wall."],
+        *(_titled(title, _numbers(table, prefix)) for title, prefix in WIRES),
         ["## Stops", "", *_stops(table)],
         ["## Targets", "", *_targets(table)],
         ["## What was missed", "", *_missed_lines(table)],
@@ -162,7 +189,8 @@ Written by `make bench`. What agentrio costs, beside two floors that do the same
 
 - **L**: a bare loop on httpx2 and msgspec. It splits the stream's bytes, decodes typed frames, calls the tools, and
   does nothing else: no events, no retries, no checks, nothing that survives a stop.
-- **SDK**: a bare loop on `AsyncAnthropic().messages.create(stream=True)`, with its retries off.
+- **SDK**: a bare loop on `create(stream=True)` of the wire's own SDK: of `AsyncAnthropic().messages`, of
+  `AsyncOpenAI().chat.completions` and of `AsyncOpenAI().responses`, with retries off.
 
 The model server is a process of its own on one core, the client on another one. Each measurement is a new process;
 {rounds} rounds of all contenders are interleaved, and the least of each number counts (the greatest of memory, of

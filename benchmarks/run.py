@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from .measure import cores
 from .own import OWN
-from .scenarios import NAMES, Numbers
+from .peers import PEERS
+from .scenarios import NAMES, STREAMING, Numbers, split
 from .targets import Table
 
 CONTENDERS = ("L", "SDK", "agentrio")
@@ -18,9 +19,11 @@ ALL: dict[str, Sequence[str]] = {
     **dict.fromkeys(NAMES, CONTENDERS),
     "S7-import": CONTENDERS,
     **{name: CONTENDERS if name.startswith("S5a") else ("agentrio",) for name in OWN},
+    **{f"{wire}/{name}": CONTENDERS for wire in ("chat", "responses") for name in STREAMING},
 }
+WIRES = ("messages", "chat", "responses")
 ONCE = frozenset(("S5b-ignores", "S6-1000"))  # long ones: two rounds are enough for what they are held against
-LONGEST = 120  # seconds of one measurement
+LONGEST = 600  # seconds of one measurement
 
 
 @contextmanager
@@ -36,36 +39,53 @@ def serving(core: int | None) -> Iterator[str]:
             server.stdin.close()
 
 
-def chosen(only: str | None) -> list[str]:
-    """The scenarios that a comma-separated list names: whole names, or what stands before the dash.
+def chosen(only: str | None, wires: str | None = None) -> dict[str, Sequence[str]]:
+    """The scenarios, with their contenders, that two comma-separated lists name: of scenarios, and of wires.
+
+    A scenario is named as a whole, or by what stands before the dash; the wire is not part of its name here.
 
     Raises:
-        ValueError: it names one that there is not.
+        ValueError: one names what there is not.
     """
-    if only is None:
-        return list(ALL)
-    wanted = only.split(",")
-    known = {*ALL, *(name.partition("-")[0] for name in ALL)}
+    names = {split(name)[1] for name in ALL}
+    spoken = _checked("wire", wires, WIRES, WIRES)
+    wanted = _checked("scenario", only, sorted(names), sorted({*names, *(name.partition("-")[0] for name in names)}))
+    plan: dict[str, Sequence[str]] = {}
+    for name, contenders in ALL.items():
+        wire, scenario = split(name)
+        if wire in spoken and (scenario in wanted or scenario.partition("-")[0] in wanted):
+            plan[name] = contenders
+    return plan
+
+
+def _checked(what: str, given: str | None, listed: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+    wanted = listed if given is None else given.split(",")
     unknown = [name for name in wanted if name not in known]
     if unknown:
-        raise ValueError(f"no scenario {', '.join(unknown)}; there is {', '.join(ALL)}")
-    return [name for name in ALL if name in wanted or name.partition("-")[0] in wanted]
+        raise ValueError(f"no {what} {', '.join(unknown)}; there is {', '.join(listed)}")
+    return wanted
 
 
-def measure(names: Sequence[str], rounds: int) -> Table:
+def measure(plan: Mapping[str, Sequence[str]], rounds: int) -> Table:
     """All numbers: the least of each over the rounds, the worst of what is called worst."""
     found: dict[tuple[str, str], list[Numbers]] = {}
     server_core, client_core = cores()
     with serving(server_core) as url:
         for number in range(rounds):
-            for name in names:
-                for contender in ALL[name]:
-                    if number < 2 or name not in ONCE:
+            for name, contenders in plan.items():
+                for contender in contenders:
+                    if number < 2 or not _long(name, contender):
                         numbers = _undisturbed(contender, name, url, client_core)
                         if numbers:
                             found.setdefault((name, contender), []).append(numbers)
-                        print(f"{number + 1}/{rounds} {name:20} {contender:9}", _brief(numbers), flush=True)
+                        print(f"{number + 1}/{rounds} {name:20} {contender:13}", _brief(numbers), flush=True)
     return {key: _best(runs) for key, runs in found.items()}
+
+
+def _long(name: str, contender: str) -> bool:
+    """Whether two rounds are enough: a minute each, of what is far from what it is held against."""
+    old = name.endswith(("S3h-1000", "S3h-2000"))
+    return name in ONCE or (old and (contender in PEERS or (contender == "SDK" and "/" in name)))
 
 
 def _undisturbed(contender: str, name: str, url: str, core: int | None) -> Numbers:

@@ -297,3 +297,11 @@ FOR_ALL: dict[str, Scenario] = {
     "S8": slow_reader,
 }
 NAMES: Sequence[str] = tuple(FOR_ALL)
+STREAMING: Sequence[str] = ("S1", "S2", "S2p", "S3", "S3h-0", "S3h-500", "S3h-1000", "S3h-2000")
+"""What is measured on each wire; the rest is the same on all, and measured on the Messages wire."""
+
+
+def split(name: str) -> tuple[str, str]:
+    """The wire and the scenario of a name such as ``chat/S1``; without a wire it is the Messages wire."""
+    wire, _, scenario = name.rpartition("/")
+    return wire or "messages", scenario

@@ -1,7 +1,8 @@
 """The model server of the benchmarks: a process of its own, cheap enough never to be what is measured.
 
-What it sends is named by the path before ``/v1/messages``; ``GET /gone`` answers with the disconnects it saw in the
-middle of a response (and forgets them): nanoseconds on CLOCK_MONOTONIC, and bytes sent by then.
+What it sends is named by the path before ``/v1/messages``, ``/v1/chat/completions`` or ``/v1/responses``; ``GET /gone``
+answers with the disconnects it saw in the middle of a response (and forgets them): nanoseconds on CLOCK_MONOTONIC, and
+bytes sent by then.
 """
 
 from __future__ import annotations
@@ -9,16 +10,40 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeAlias
 
 import msgspec
 import trio
 
-from . import wire
+from . import chat_wire, responses_wire, wire
 
 PIECE = 32 * 1024  # bytes handed to the kernel at once, so that what was sent can be counted
 Words: TypeAlias = list[str]
+
+
+class Wire(Protocol):
+    """What the frames of a wire are made with: a module of ours."""
+
+    RESULT: bytes
+
+    def opening(self) -> bytes:
+        """The frames before a text."""
+
+    def text_delta(self, text: str, /) -> bytes:
+        """More of a text."""
+
+    def closing(self, text: str, /) -> bytes:
+        """The frames after it."""
+
+    def text(self, deltas: int, size: int, /) -> bytes:
+        """A whole response."""
+
+    def calls(self, names: Sequence[str], first: int, /) -> bytes:
+        """A whole response that calls tools."""
+
+
+WIRES: dict[str, Wire] = {"messages": wire, "completions": chat_wire, "responses": responses_wire}
 
 
 class Connection:
@@ -29,6 +54,7 @@ class Connection:
         self._gone = gone
         self._buffer = b""
         self._sent = 0
+        self.wire: Wire = wire
 
     async def run(self) -> None:
         """Serve until the client hangs up."""
@@ -45,13 +71,14 @@ class Connection:
             return False
         path, body = request
         self._sent = 0
-        words = path.strip("/").split("/")
+        words = path.partition("?")[0].strip("/").split("/")
         if words[0] == "gone":
             answer = msgspec.json.encode(self._gone)
             self._gone.clear()
             await self._stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(answer), answer))
             return True
-        return await ANSWERS[words[0]](self, words[1:-2], body)
+        self.wire = WIRES[words[-1]]
+        return await ANSWERS[words[0]](self, words[1 : words.index("v1")], body)
 
     async def _read(self) -> tuple[str, bytes] | None:
         while (end := self._buffer.find(b"\r\n\r\n")) < 0:
@@ -113,32 +140,35 @@ class Connection:
 
 async def text(connection: Connection, words: Words, body: bytes) -> bool:
     """``text/DELTAS/SIZE``: a whole response at once."""
-    await connection.send(wire.text(int(words[0]), int(words[1])))
+    await connection.send(connection.wire.text(int(words[0]), int(words[1])))
     return True
 
 
 async def paced(connection: Connection, words: Words, body: bytes) -> bool:
     """``paced/DELTAS/MICROSECONDS``: one delta at a time; each says when it was sent."""
     deltas, delay = int(words[0]), int(words[1]) / 1e6
+    said: list[str] = []
 
     async def send() -> None:
-        await connection.send(wire.HEAD + wire.opening())
+        await connection.send(wire.HEAD + connection.wire.opening())
         due = trio.current_time()
         for _ in range(deltas):
             due += delay
             await trio.sleep_until(due)
-            await connection.send(wire.text_delta(f"{time.monotonic_ns():016x}"))
-        await connection.send(wire.closing())
+            said.append(f"{time.monotonic_ns():016x}")
+            await connection.send(connection.wire.text_delta(said[-1]))
+        await connection.send(connection.wire.closing("".join(said)))
 
     return await connection.watched(send)
 
 
 async def tools(connection: Connection, words: Words, body: bytes) -> bool:
     """``tools/ROUNDS``: one call a round since the last "Hello", then a text."""
-    done = body.count(b'"tool_result"', body.rfind(b'"Hello"'))
+    spoken = connection.wire
+    done = body.count(spoken.RESULT, body.rfind(b'"Hello"'))
     again = done < int(words[0])
-    first = body.count(b'"tool_result"') if again else 0
-    await connection.send(wire.calls(("echo",), first) if again else wire.text(1, 8))
+    first = body.count(spoken.RESULT) if again else 0
+    await connection.send(spoken.calls(("echo",), first) if again else spoken.text(1, 8))
     return True
 
 

@@ -76,15 +76,26 @@ def _stops() -> list[Target]:
     return made
 
 
+def _streaming(wire: str = "", on: str = "") -> list[Target]:
+    """The same ratios on each wire. ``wire`` stands before the scenarios' names, ``on`` before what is read."""
+    one, fast, alone, round_, old = (f"{wire}{name}" for name in ("S1", "S2", "S2p", "S3", "S3h-2000"))
+    early, none = (round_, "early"), (f"{wire}S3h-0", "cpu")
+    return [
+        Target(f"{on}S1, a one-shot run", one, "cpu", "L", 1.6, unit="L"),
+        Target(f"{on}S1, a one-shot run", one, "cpu", "SDK", 0.7, unit="SDK"),
+        Target(f"{on}S2, a delta of a fast stream", fast, "cpu", "L", 1.5, unit="L"),
+        Target(f"{on}S2, a delta of a fast stream", fast, "cpu", "SDK", 0.5, unit="SDK"),
+        Target(f"{on}S2p, a delta that comes alone", alone, "cpu", "L", 1.3, unit="L"),
+        Target(f"{on}S3, a round with a trivial call", round_, "cpu", "L", 1.6, unit="L"),
+        Target(f"{on}S3, rounds 41-50 beside rounds 1-10", round_, "late", "agentrio", 1.3, early),
+        Target(f"{on}S3h, a round on 2,000 old messages beside none", old, "cpu", "agentrio", 1.5, none),
+    ]
+
+
 TARGETS: tuple[Target, ...] = (
-    Target("S1, a one-shot run", "S1", "cpu", "L", 1.6, unit="L"),
-    Target("S1, a one-shot run", "S1", "cpu", "SDK", 0.7, unit="SDK"),
-    Target("S2, a delta of a fast stream", "S2", "cpu", "L", 1.5, unit="L"),
-    Target("S2, a delta of a fast stream", "S2", "cpu", "SDK", 0.5, unit="SDK"),
-    Target("S2p, a delta that comes alone", "S2p", "cpu", "L", 1.3, unit="L"),
-    Target("S3, a round with a trivial call", "S3", "cpu", "L", 1.6, unit="L"),
-    Target("S3, rounds 41-50 beside rounds 1-10", "S3", "late", "agentrio", 1.3, ("S3", "early")),
-    Target("S3h, a round on 2,000 old messages beside none", "S3h-2000", "cpu", "agentrio", 1.5, ("S3h-0", "cpu")),
+    *_streaming(),
+    *_streaming("chat/", "Chat Completions: "),
+    *_streaming("responses/", "Responses: "),
     Target("S4, 64 calls side by side", "S4", "cpu", "L", 1.5, unit="L", why=CALL),
     _value("S4, wall time of the tools beside the ideal 50 ms", "S4", "wall", 1.1, "", 1 / 0.050),
     *_stops(),

@@ -11,6 +11,7 @@ import msgspec
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
 END = b"0\r\n\r\n"
+RESULT = b'"tool_result"'  # once in each result of a request
 
 _MESSAGE: dict[str, object] = {
     "id": "msg_01",
@@ -42,7 +43,7 @@ def text_delta(text: str) -> bytes:
     return frame("content_block_delta", index=0, delta={"type": "text_delta", "text": text})
 
 
-def closing(reason: str = "end_turn", index: int = 0) -> bytes:
+def closing(text: str = "", reason: str = "end_turn", index: int = 0) -> bytes:
     """The frames after the last delta, and the end of the body."""
     delta = {"stop_reason": reason, "stop_sequence": None}
     return (
@@ -75,7 +76,7 @@ def calls(names: Sequence[str], first: int) -> bytes:
         frames.append(frame("content_block_delta", index=index, delta=delta))
         if index < len(names) - 1:
             frames.append(frame("content_block_stop", index=index))
-    return b"".join(frames) + closing("tool_use", len(names) - 1)
+    return b"".join(frames) + closing(reason="tool_use", index=len(names) - 1)
 
 
 def results(body: bytes) -> list[int]:

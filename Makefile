@@ -58,7 +58,7 @@ bench: .venv/.bench ## measure; writes docs/benchmarks.md
 
 bench-peers: .venv/.bench ## measure beside other libraries, on the same server; they are installed into .venv
 	@test -e .venv/.peers || { $(PIP) --group peers && touch .venv/.peers; } || echo "Not installed; what is there is measured."
-	$(BIN)/python -m benchmarks --peers
+	$(BIN)/python -m benchmarks --peers --rounds 3
 
 docs: .venv/.tox ## build the documentation into docs/_build/html
 	@$(TOX) run -e docs

@@ -195,5 +195,6 @@ Written by `make bench`. What agentrio costs, beside two floors that do the same
 The model server is a process of its own on one core, the client on another one. Each measurement is a new process;
 {rounds} rounds of all contenders are interleaved, and the least of each number counts (the greatest of memory, of
 worst cases and of the longest gap). The machine is shared with other work, so ratios are worth more than the numbers.
+`make bench-peers` measures other libraries on the same server, beside agentrio in the same run, and prints the ratios.
 
 Machine: {machine}. Versions: {versions}."""

@@ -364,7 +364,7 @@ async def test_a_subscriber_that_makes_others_wait_must_name_one_session() -> No
         with pytest.raises(ValueError, match="name the session it reads"):
             runtime.subscribe(on_lag="wait")
         with pytest.raises(ValueError, match="it is 'merge', 'drop' or 'wait'"):
-            runtime.subscribe(on_lag="block")  # type: ignore[arg-type]
+            runtime.subscribe(on_lag="block")  # type: ignore[arg-type]  # that is the mistake
 
 
 @pytest.mark.parametrize("on_lag", ["merge", "drop", "wait"])

@@ -290,7 +290,7 @@ async def test_many_sessions_on_one_stalled_reader_stay_cheap(autojump_clock: An
     reader = Merging(nobody, max_pending=10)
     walks: list[int] = []
     shrink = reader._shrink
-    reader._shrink = lambda: (walks.append(1), shrink())[1]  # type: ignore[method-assign, func-returns-value]
+    reader._shrink = lambda: (walks.append(1), shrink())[1]  # type: ignore[method-assign, func-returns-value]  # counts its calls
     for number in range(2_000):
         reader.put([added(number // 100, f"s{number % 100}")])
 

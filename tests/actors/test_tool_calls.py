@@ -111,7 +111,7 @@ async def test_results_come_in_call_order_whatever_became_of_each(autojump_clock
     events, _ = await watch(agent)
     told = ["after 3", "unknown_tool", "invalid_arguments", "after 1", "tool_failed"]
     assert [said(item) for item in results(events)] == told
-    assert [said(part) for part in model.requests[1].messages[2].parts] == told  # type: ignore[arg-type]  # results
+    assert [said(part) for part in model.requests[1].messages[2].parts] == told  # type: ignore[arg-type]  # all are results
     started = [event.call_id for event in events if isinstance(event, CallStarted)]
     assert started == ["c_s-r1_1_0", "c_s-r1_1_3", "c_s-r1_1_4"]
 

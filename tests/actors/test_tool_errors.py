@@ -51,11 +51,11 @@ async def _foreign_cancel(ctx: ToolContext) -> str:
 
 async def _kept_cancel(ctx: ToolContext) -> str:
     kept: list[trio.Cancelled] = []
-    with trio.CancelScope() as scope:
+    with trio.CancelScope() as scope:  # noqa: ASYNC912  # the sleep is the cancel point
         scope.cancel()
         try:
             await trio.sleep(1)
-        except trio.Cancelled as cancelled:
+        except trio.Cancelled as cancelled:  # noqa: ASYNC103  # keeping it is the mistake to be played
             kept.append(cancelled)
     raise kept[0]
 
@@ -64,7 +64,7 @@ async def _kept_cancel_in_a_group(ctx: ToolContext) -> str:
     try:
         await _kept_cancel(ctx)
     except trio.Cancelled as cancelled:
-        raise BaseExceptionGroup("odd", [cancelled, ValueError("x")]) from None
+        raise BaseExceptionGroup("odd", [cancelled, ValueError("x")]) from None  # noqa: ASYNC104  # it is in the group
     return ""
 
 

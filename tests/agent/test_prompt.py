@@ -116,7 +116,7 @@ async def test_functions_are_asked_each_round_with_what_they_may_look_at(
         (lambda: prompt_layer("", "A"), "needs a name"),
         (lambda: prompt_layer(5, "A"), "not 5"),  # type: ignore[arg-type]  # that is the mistake
         (lambda: prompt_layer("a", lambda context: "x", cache=True), "'a' is a function.*Leave out cache=True"),
-        (lambda: prompt_layer("a", 5), "'a': the text is a str or a function, not int"),  # type: ignore[arg-type]
+        (lambda: prompt_layer("a", 5), "'a': the text is a str or a function, not int"),  # type: ignore[arg-type]  # the mistake
         (lambda: check_layers("copilot", [5]), r"'copilot': prompt\[0\] is a int; use prompt_layer"),
         (lambda: check_layers("copilot", [prompt_layer("a", "A"), prompt_layer("a", "B")]), "two .* called 'a'"),
     ],

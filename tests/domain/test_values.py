@@ -81,7 +81,7 @@ def test_a_failed_derivation_is_not_kept() -> None:
 def test_values_are_immutable_and_hide_bulk_in_their_repr() -> None:
     """A log line with a value must not carry megabytes of base64."""
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
-        CALL.name = "x"  # type: ignore[misc]
+        CALL.name = "x"  # type: ignore[misc]  # that is the mistake
     assert "aGk=" not in repr(Image("aGk=", "image/png")) + repr(File("aGk=", "text/plain", "a.txt"))
     assert ModelTag("p", "a", "m") == ModelTag("p", "a", "m")
     assert Identity("u").permissions == frozenset()

@@ -144,7 +144,7 @@ class Model:
         def reply(request: ModelRequest) -> Reply | Exception:
             if said.error is not None:
                 code, retry = said.error
-                return ProviderError("The server said no.", code=code, retry=retry)  # type: ignore[arg-type]
+                return ProviderError("The server said no.", code=code, retry=retry)  # type: ignore[arg-type]  # scenes give literals
             return said.reply or Reply()
 
         return reply
@@ -175,7 +175,7 @@ class _Client:
         count = len(record.structural)
         number = self.model.first + len(record.requests)
         record.requests.append((count, request))
-        run = record.structural[-1].origin.run if record.structural else record.start.run.id  # type: ignore[union-attr]
+        run = record.structural[-1].origin.run if record.structural else record.start.run.id  # type: ignore[union-attr]  # a run is open
         script = record.scene.script
         async with self.inner.stream(request, timeouts) as inner:
             stream = _Stream(inner, script[number])
@@ -237,7 +237,7 @@ async def _play(record: Record) -> None:
             for command in scene.commands:
                 if command.at is not None:
                     nursery.start_soon(_give_later, session, command)
-            with trio.fail_after(10_000):
+            with trio.fail_after(10_000):  # noqa: ASYNC912  # each prompt is waited for
                 for prompt in scene.prompts:
                     await consume(session, prompt, record)
             nursery.cancel_scope.cancel()

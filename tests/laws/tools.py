@@ -26,8 +26,7 @@ async def wait(seconds: float) -> str:
 async def hang(ctx: ToolContext) -> str:
     """Never come back by itself."""
     ctx.remember({"hung": True})
-    await trio.sleep(float("inf"))
-    return ""
+    await trio.sleep_forever()
 
 
 @read_tool
@@ -78,8 +77,7 @@ async def write(ctx: ToolContext, n: int, seconds: float = 0) -> str:
 @write_tool(timeout=1)
 async def hang_writing(n: int) -> str:
     """Write without end."""
-    await trio.sleep(float("inf"))
-    return ""
+    await trio.sleep_forever()
 
 
 @write_tool

@@ -488,7 +488,7 @@ async def test_a_response_is_read_by_whichever_task_holds_it() -> None:
                 except trio.EndOfChannel:
                     done.set()
 
-            with trio.fail_after(10):
+            with trio.fail_after(10):  # noqa: ASYNC912  # a nursery is a cancel point
                 while not done.is_set():
                     async with trio.open_nursery() as nursery:  # noqa: ASYNC112  # another task is the point
                         nursery.start_soon(read)
@@ -514,7 +514,7 @@ async def test_tls_streams_are_batched_and_closed_too(monkeypatch: pytest.Monkey
             listeners: list[trio.SSLListener[trio.SocketStream]] = await nursery.start(
                 trio.serve_ssl_over_tcp, relay, 0, secure
             )
-            address = f"https://127.0.0.1:{listeners[0].transport_listener.socket.getsockname()[1]}"  # type: ignore[attr-defined]  # a SocketListener
+            address = f"https://127.0.0.1:{listeners[0].transport_listener.socket.getsockname()[1]}"  # type: ignore[attr-defined]  # it is a SocketListener
             async with Anthropic("m", api_key=KEY, base_url=address).open() as client:
                 response, batches = await ask(client)
                 assert response.parts == (Text("ab " * 200),)

@@ -15,7 +15,7 @@ import trio
 from .base import ProviderError
 
 if TYPE_CHECKING:
-    import anthropic
+    from anthropic.lib.vertex import AsyncAnthropicVertex
 
 CLIENT = "AsyncAnthropicVertex"
 PROJECT_VARIABLE, REGION_VARIABLE = "ANTHROPIC_VERTEX_PROJECT_ID", "CLOUD_ML_REGION"
@@ -23,18 +23,18 @@ _PATH = "/projects/{project}/locations/{region}/publishers/anthropic/models/{mod
 _SAFE = "@:"  # claude-sonnet-4-5@20250929, and projects of a domain (example.com:name)
 
 
-def is_vertex(client: object) -> TypeGuard[anthropic.AsyncAnthropicVertex]:
+def is_vertex(client: object) -> TypeGuard[AsyncAnthropicVertex]:
     """Whether this is the SDK's client for Vertex, known by its name: the SDK may not have been imported yet."""
     return CLIENT in {cls.__name__ for cls in type(client).__mro__}
 
 
-def vertex_path(client: anthropic.AsyncAnthropicVertex, model: str) -> str:
+def vertex_path(client: AsyncAnthropicVertex, model: str) -> str:
     """Where the model's streams are, below the client's base URL."""
     named = {"project": client.project_id or "", "region": client.region, "model": model}
     return _PATH.format(**{name: quote(value, safe=_SAFE) for name, value in named.items()})
 
 
-def what_lacks(client: anthropic.AsyncAnthropicVertex) -> ProviderError | None:
+def what_lacks(client: AsyncAnthropicVertex) -> ProviderError | None:
     """The error of a client that does not know its project or region.
 
     The SDK would take the project from Google's credentials, but only once the path has been made without it.
@@ -49,7 +49,7 @@ def what_lacks(client: anthropic.AsyncAnthropicVertex) -> ProviderError | None:
     return ProviderError(f"Anthropic.client does not know its {' nor its '.join(lacks)}.", code="not_provisioned")
 
 
-async def fetch_token(client: anthropic.AsyncAnthropicVertex) -> None:
+async def fetch_token(client: AsyncAnthropicVertex) -> None:
     """See that the client has a token that is valid now.
 
     Google's library fetches one with blocking calls. The SDK waits for their thread even when cancelled, up to minutes

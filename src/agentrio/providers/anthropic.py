@@ -46,8 +46,9 @@ from .wire.anthropic_request import Cache, MessagesOptions, encode_request
 
 if TYPE_CHECKING:
     import anthropic
+    from anthropic.lib.vertex import AsyncAnthropicVertex  # the package itself exports it to no type checker
 
-    SdkClient: TypeAlias = anthropic.AsyncAnthropic | anthropic.AsyncAnthropicVertex
+    SdkClient: TypeAlias = anthropic.AsyncAnthropic | AsyncAnthropicVertex
     AnthropicClient: TypeAlias = SdkClient | httpx2.AsyncClient
 
 PATH = "v1/messages"

@@ -81,6 +81,7 @@ class WholeBody(EventAssembler):
     """
 
     what = "a response"
+    failure: ProviderError | None
 
     def __init__(self, max_body: int = MAX_BODY) -> None:
         super().__init__()

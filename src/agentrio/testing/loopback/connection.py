@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Callable
 from urllib.parse import parse_qsl, urlsplit
 
 import attrs
@@ -179,7 +180,7 @@ class Connection:
             self._desk.changed()
 
 
-WAITS = {
+WAITS: dict[str, Callable[[Exchange], bool]] = {
     "request": lambda _: True,
     "headers": lambda exchange: exchange.headers_sent is not None,
     "ended": lambda exchange: exchange.ended is not None,

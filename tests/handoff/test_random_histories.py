@@ -7,7 +7,8 @@ import os
 from hypothesis import HealthCheck, given, settings
 
 from agentrio.domain.history import normalise_history
-from agentrio.domain.messages import Message
+from agentrio.domain.messages import Message, user_message
+from agentrio.domain.parts import Text
 from tests.handoff.histories import histories
 from tests.handoff.targets import MAIN, MODELS
 
@@ -38,3 +39,10 @@ def test_every_server_takes_every_history(history: list[Message]) -> None:
         return  # nothing that could be sent
     for name, model in MODELS.items():
         assert model.problems(history) == [], name
+
+
+def test_an_answer_at_the_end_has_no_space_there_that_only_shows_on_the_wire() -> None:
+    """NUL characters go when it is encoded, and may have hidden some."""
+    for model in MODELS.values():
+        history = [user_message("u", "Hi."), Message("a", "assistant", (Text("x \0 \0"),), model.tag)]
+        assert model.problems(history) == []

@@ -22,7 +22,7 @@ from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 
 from .call_ids import CallIds
-from .json import encode, encode_text, says
+from .json import encode, encode_text, says, trimmed
 
 WireRole: TypeAlias = Literal["user", "assistant"]
 
@@ -98,8 +98,8 @@ class Turns:
         turn = b",".join(self._turn)
         if self._role == "user":
             turn = turn if mark is None else turn[:-1] + mark
-        elif (trimmed := _trimmed(self._told[-1])) is not self._told[-1]:
-            turn = b",".join((*self._turn[:-1], _encoded(trimmed, self._tag, self._ids)))
+        elif (ended := _trimmed(self._told[-1])) is not self._told[-1]:
+            turn = b",".join((*self._turn[:-1], _encoded(ended, self._tag, self._ids)))
         return [*self._pieces, _OPEN[self._role], turn, _CLOSE]
 
 
@@ -111,9 +111,9 @@ def _trimmed(message: Message) -> Message:
     parts = list(message.parts)
     while isinstance(last := parts[-1], Thinking) or (isinstance(last, Text) and not says(last.text)):
         parts.pop()  # as _encoded does
-    if not isinstance(last, Text) or last.text == last.text.rstrip():
+    if not isinstance(last, Text) or last.text == trimmed(last.text):
         return message
-    return attrs.evolve(message, parts=(*parts[:-1], Text(last.text.rstrip())))
+    return attrs.evolve(message, parts=(*parts[:-1], Text(trimmed(last.text))))
 
 
 def _unanswered(messages: Sequence[Message]) -> list[RawBlock]:

@@ -24,7 +24,7 @@ from .call_ids import CallIds
 from .chat_assembler import MESSAGE_FIELDS
 from .chat_dialect import Dialect, IdRule
 from .chat_parts import REFUSAL
-from .json import encode, says
+from .json import encode, says, trimmed
 from .openai_calls import arguments_text, error_text
 
 NO_OUTPUT = "(The tool returned nothing.)"
@@ -117,9 +117,9 @@ class Conversation:
 def _trim(wire: dict[str, Any]) -> None:
     content = wire.get("content")
     if isinstance(content, str):
-        wire["content"] = content.rstrip()
+        wire["content"] = trimmed(content)
     elif content and content[-1]["type"] == "text":
-        content[-1]["text"] = content[-1]["text"].rstrip()
+        content[-1]["text"] = trimmed(content[-1]["text"])
 
 
 def _wire_ids(message: Message, ids: CallIds) -> Iterable[str]:
@@ -210,11 +210,11 @@ def _assistant(message: Message, tag: ModelTag, dialect: Dialect, ids: CallIds) 
     refusal = "".join(part.text for part in message.parts if isinstance(part, Text) and own and part.raw == REFUSAL)
     calls = [_call(part, own, ids.of_call(part, message.model)) for part in message.calls]
     wire: dict[str, Any] = {"role": "assistant", "content": "".join(texts)}
-    if not wire["content"] and (calls or refusal):
+    if not says(wire["content"]) and (calls or refusal):
         wire["content"] = "" if dialect.empty_content == "empty" else None
         if dialect.empty_content == "omit":
             del wire["content"]
-    if refusal:
+    if says(refusal):
         wire["refusal"] = refusal
     if own:
         _add_own(wire, message)

@@ -144,6 +144,12 @@ def says(text: str) -> bool:
     return bool(text.replace("\0", "").strip())
 
 
+def trimmed(text: str) -> str:
+    """A text that has no space at its end on the wire."""
+    kept = text.rstrip()
+    return trimmed(kept.rstrip("\0")) if kept.endswith("\0") else kept
+
+
 def encode_text(value: Any) -> str:
     """``encode`` as text."""
     return encode(value).decode()

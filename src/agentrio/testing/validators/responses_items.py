@@ -102,7 +102,7 @@ _INPUTS = either((str, text(1, LONGEST)), (list, each(INPUT, 1)))
 _OUTPUT_TEXT = object_of(
     KIND | {"text": text(0, LONGEST)}, {"annotations": each(open_object), "logprobs": nullable(each(anything))}
 )
-_REFUSAL = object_of(KIND | {"refusal": text(1)})
+_REFUSAL = object_of(KIND | {"refusal": text()})
 _OUTPUTS = either((str, text(1, LONGEST)), (list, each(by_type({"output_text": _OUTPUT_TEXT, "refusal": _REFUSAL}), 1)))
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from .contender import MAX_TOKENS, MODEL, Client, Conversation, History, Seen, ToolFunction
+from .peers import load
 
-# By name, since they need not be installed where types are checked.
-chains: Any = importlib.import_module("langchain.agents")
-messages: Any = importlib.import_module("langchain_core.messages")
-tooling: Any = importlib.import_module("langchain_core.tools")
+chains: Any = load("langchain.agents")
+messages: Any = load("langchain_core.messages")
+tooling: Any = load("langchain_core.tools")
 
 
 class Chain:
@@ -50,7 +49,7 @@ class ChainClient:
 @asynccontextmanager
 async def open_messages(url: str, tools: Sequence[ToolFunction] = ()) -> AsyncIterator[Client]:
     """As the protocol says, on the Messages wire."""
-    models: Any = importlib.import_module("langchain_anthropic")
+    models: Any = load("langchain_anthropic")
     model = models.ChatAnthropic(
         model=MODEL, base_url=url, api_key="none", max_retries=0, timeout=60, max_tokens=MAX_TOKENS
     )
@@ -69,7 +68,7 @@ def open_responses(url: str, tools: Sequence[ToolFunction] = ()) -> AbstractAsyn
 
 @asynccontextmanager
 async def _open_openai(url: str, tools: Sequence[ToolFunction], responses: bool) -> AsyncIterator[Client]:
-    models: Any = importlib.import_module("langchain_openai")
+    models: Any = load("langchain_openai")
     model = models.ChatOpenAI(
         model=MODEL,
         base_url=f"{url}/v1",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 import openai
 
 from .contender import MAX_TOKENS, MODEL, Client, Conversation, History, Seen, ToolFunction
+from .peers import load
 
-agents: Any = importlib.import_module("agents")  # by name, since it need not be installed where types are checked
+agents: Any = load("agents")
 
 
 class Agents:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -11,9 +10,10 @@ import anthropic
 import openai
 
 from .contender import MAX_TOKENS, MODEL, Client, Conversation, History, Seen, ToolFunction
+from .peers import load
 
-ai: Any = importlib.import_module("pydantic_ai")  # by name, since it need not be installed where types are checked
-messages: Any = importlib.import_module("pydantic_ai.messages")
+ai: Any = load("pydantic_ai")
+messages: Any = load("pydantic_ai.messages")
 
 
 class Pydantic:
@@ -64,8 +64,8 @@ class PydanticClient:
 @asynccontextmanager
 async def open_messages(url: str, tools: Sequence[ToolFunction] = ()) -> AsyncIterator[Client]:
     """As the protocol says, on the Messages wire."""
-    models: Any = importlib.import_module("pydantic_ai.models.anthropic")
-    providers: Any = importlib.import_module("pydantic_ai.providers.anthropic")
+    models: Any = load("pydantic_ai.models.anthropic")
+    providers: Any = load("pydantic_ai.providers.anthropic")
     async with anthropic.AsyncAnthropic(base_url=url, api_key="none", max_retries=0, timeout=60) as client:
         model = models.AnthropicModel(MODEL, provider=providers.AnthropicProvider(anthropic_client=client))
         yield PydanticClient(model, tools)
@@ -83,8 +83,8 @@ def open_responses(url: str, tools: Sequence[ToolFunction] = ()) -> AbstractAsyn
 
 @asynccontextmanager
 async def _open_openai(model: str, url: str, tools: Sequence[ToolFunction]) -> AsyncIterator[Client]:
-    models: Any = importlib.import_module("pydantic_ai.models.openai")
-    providers: Any = importlib.import_module("pydantic_ai.providers.openai")
+    models: Any = load("pydantic_ai.models.openai")
+    providers: Any = load("pydantic_ai.providers.openai")
     async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=60) as client:
         provider = providers.OpenAIProvider(openai_client=client)
         yield PydanticClient(getattr(models, model)(MODEL, provider=provider), tools)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import attrs
 
@@ -40,6 +42,11 @@ def _installed(name: str) -> bool:
     except PackageNotFoundError:
         return False
     return True
+
+
+def load(name: str) -> Any:
+    """A module of a library, untyped: it need not be installed where types are checked."""
+    return importlib.import_module(name)
 
 
 def missing() -> list[str]:

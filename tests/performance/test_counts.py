@@ -171,4 +171,10 @@ async def test_a_round_over_a_socket() -> None:
 
 async def test_a_run_over_a_socket() -> None:
     """Session, request, a short answer."""
-    check(await run_over_loopback([TextReply("Hello.", pace=Pace(coalesce=50))]), steps=15, calls=2510, blocks=235, spare=1.25)
+    check(
+        await run_over_loopback([TextReply("Hello.", pace=Pace(coalesce=50))]),
+        steps=15,
+        calls=2510,
+        blocks=235,
+        spare=1.25,
+    )

@@ -70,7 +70,8 @@ async def test_a_block_whose_type_is_no_text_is_no_crash(frames: bytes, autojump
 async def test_usage_beyond_all_measure_is_no_crash(tokens: object, autojump_clock: object) -> None:
     """A count that no float holds raised ``OverflowError``; what is reported can be written as JSON by anybody."""
     result = await ask(RawReply(start({"type": "text", "text": "Fine."}) + end({"output_tokens": tokens})))
-    assert result.status == "succeeded" and 0 <= result.usage.output < 2**53
+    assert result.status == "succeeded"
+    assert 0 <= result.usage.output < 2**53
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,8 @@ async def test_usage_beyond_all_measure_is_no_crash(tokens: object, autojump_clo
 async def test_json_nested_beyond_sense_is_a_typed_failure(frames: bytes, autojump_clock: object) -> None:
     """Wherever a value is walked, each level costs stack: what was read had to be refused when it was read."""
     result = await ask(RawReply(frames + end()))
-    assert result.failure is not None and result.failure.code == "invalid_response"
+    assert result.failure is not None
+    assert result.failure.code == "invalid_response"
     assert "nested" in result.failure.message
 
 
@@ -110,8 +112,10 @@ async def test_a_key_that_an_error_frame_quotes_is_not_told(words: str, autojump
     """As in an error's status; nor is the beginning of one that the end of the quote cuts."""
     frame = {"type": "error", "error": {"type": f"bad_{KEY}", "message": words}, "request_id": KEY}
     result = await ask(*[RawReply(event(frame))] * 4)
-    assert result.status == "error" and KEY[:8] not in repr(result)
-    assert result.failure is not None and "[key]" in result.failure.message
+    assert result.status == "error"
+    assert KEY[:8] not in repr(result)
+    assert result.failure is not None
+    assert "[key]" in result.failure.message
 
 
 async def test_a_type_or_an_id_of_a_megabyte_is_cut(autojump_clock: object) -> None:
@@ -131,7 +135,8 @@ async def test_a_compressed_flood_is_taken_in_pieces(autojump_clock: object) -> 
 async def test_millions_of_parts_are_refused(autojump_clock: object) -> None:
     """Each costs a hundred times the memory that it takes on the wire."""
     result = await ask(RawReply(b"".join(start({}, index) for index in range(10_001)) + end()))
-    assert result.failure is not None and result.failure.code == "invalid_response"
+    assert result.failure is not None
+    assert result.failure.code == "invalid_response"
 
 
 def chat_flood() -> bytes:
@@ -158,7 +163,8 @@ async def test_so_they_are_on_the_other_wires(flood: Any, autojump_clock: object
         agent = Agent(model=model("m", api_key=KEY, base_url=f"{server.base_url}/v1"))
         async with runtime.open_session(agent) as session:
             result = await session.ask("Go on.")
-    assert result.failure is not None and result.failure.code == "invalid_response"
+    assert result.failure is not None
+    assert result.failure.code == "invalid_response"
 
 
 def test_a_response_without_an_end_is_refused_at_its_limit() -> None:

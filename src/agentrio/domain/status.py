@@ -81,9 +81,7 @@ class RunResult(Generic[Out]):
             raise RunFailed(self.status, self.failure)
 
 
-SuspendReason: TypeAlias = Literal[
-    "awaiting_approval", "reconciling", "detached", "lease_lost", "store_unavailable"
-]
+SuspendReason: TypeAlias = Literal["awaiting_approval", "reconciling", "detached", "lease_lost", "store_unavailable"]
 
 
 @attrs.frozen

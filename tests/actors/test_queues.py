@@ -384,3 +384,33 @@ def test_a_read_tool_can_be_called_in_a_unit_test() -> None:
         return number * 2
 
     assert double(4) == 8
+
+
+async def test_what_was_accepted_before_a_cancel_is_still_queued(autojump_clock: trio.testing.MockClock) -> None:
+    """A receipt was given for each; a cancel that comes in the same moment takes none back."""
+    with trio.CancelScope() as scope:
+        async with open_runtime() as runtime:
+            session = await runtime.start_session(Agent(model=Scripted([])))
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+            receipts = [session.steer(text) for text in ("one", "two", "three")]
+    assert [item.message.id for item in session.value.queue] == [receipt.message_id for receipt in receipts]
+
+
+async def test_what_was_accepted_before_an_exit_is_still_queued(autojump_clock: trio.testing.MockClock) -> None:
+    """The exit of a tool cancels every session, also one that has more to take than it was woken for."""
+    others: list[Any] = []
+
+    @write_tool
+    async def leave() -> None:
+        """Leave."""
+        for number in range(60):
+            others[0].steer(str(number))
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        async with open_runtime() as runtime:
+            others.append(await runtime.start_session(Agent(model=Scripted([]))))
+            async with runtime.open_session(Agent(model=Scripted([[call("leave")]]), tools=[leave])) as session:
+                await session.ask("Leave.")
+    assert [item.message.text for item in others[0].value.queue] == [str(number) for number in range(60)]

@@ -43,6 +43,10 @@ class Target:
             return None
 
 
+ROUND = """\
+Request and response cost about what they cost L; on top of that a round has six events, each numbered, folded, kept and
+told (100 µs), a call in a task of the pool, checked and fingerprinted (90 µs), and the request's size, history and
+limits looked at again (40 µs)."""
 CALL = """\
 A call costs about 90 µs more than its task: three events that are folded (20 µs), its own cancel scope, context and
 place in the pool (25 µs), the check of its arguments (10 µs), its result as parts and on the wire. The fold would get
@@ -86,7 +90,7 @@ def _streaming(wire: str = "", on: str = "") -> list[Target]:
         Target(f"{on}S2, a delta of a fast stream", fast, "cpu", "L", 1.5, unit="L"),
         Target(f"{on}S2, a delta of a fast stream", fast, "cpu", "SDK", 0.5, unit="SDK"),
         Target(f"{on}S2p, a delta that comes alone", alone, "cpu", "L", 1.3, unit="L"),
-        Target(f"{on}S3, a round with a trivial call", round_, "cpu", "L", 1.6, unit="L"),
+        Target(f"{on}S3, a round with a trivial call", round_, "cpu", "L", 1.6, unit="L", why=ROUND),
         Target(f"{on}S3, rounds 41-50 beside rounds 1-10", round_, "late", "agentrio", 1.3, early),
         Target(f"{on}S3h, a round on 2,000 old messages beside none", old, "cpu", "agentrio", 1.5, none),
     ]

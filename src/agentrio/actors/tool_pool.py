@@ -161,10 +161,11 @@ class ToolPool:
                 functools.partial(_noted, work), abandon_on_cancel=True, limiter=slot, thread_name=f"tool {work.name}"
             )
         except trio.Cancelled:  # noqa: ASYNC103  # the result that came in time stands for it
-            if not (work.in_thread and work.grace):
+            if not work.grace:
                 raise
-            with shielded(work.grace):
-                await work.left.wait()  # noqa: ASYNC102  # shielded, by our helper
+            if work.in_thread:  # pragma: no branch - else it has ended since the cancel was asked for: a race
+                with shielded(work.grace):
+                    await work.left.wait()  # noqa: ASYNC102  # shielded, by our helper
             if work.late is None or work.abandoned:
                 raise
             return work.late()  # noqa: ASYNC104  # as above

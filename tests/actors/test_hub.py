@@ -202,11 +202,11 @@ async def test_commits_are_published_in_the_order_in_which_they_were_asked_for(a
     ]
 
 
-async def test_a_batch_may_hold_events_of_both_kinds(autojump_clock: Any) -> None:
-    """What is not structural is told and not kept."""
+async def test_what_is_not_structural_is_told_and_not_kept(autojump_clock: Any) -> None:
+    """A delta can be had again from its message, once that is complete."""
     hub = a_hub()
     live = hub.read_after(None, origin())
-    hub.publish([text(0, "It ")])
+    hub.tell([text(0, "It ")])
 
     assert await read_all(live) == [text(0, "It ")]
     assert [event.seq for event in await read_all(hub.read_after(0, origin()))] == [1]

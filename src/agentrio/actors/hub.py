@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import trio
 
 from agentrio.domain.events import DraftSnapshot, Event, Origin, Resync, StructuralEvent
 from agentrio.domain.parts import Part
-from agentrio.domain.state import SessionState, reduce
+from agentrio.domain.state import SessionState, fold
 
 from .readers import Lossless, Merging, Reader
 
@@ -34,12 +34,10 @@ class Hub:
         self._waiting = trio.lowlevel.ParkingLot()
         self._ended = False
 
-    def publish(self, events: Sequence[Event]) -> None:
-        """Tell everyone, in order and at once; never waits. Structural events have their ``seq`` already."""
-        for event in events:
-            if event.structural:
-                self.state = reduce(self.state, event)
-                self._log.append(cast("StructuralEvent", event))
+    def publish(self, events: Sequence[StructuralEvent]) -> None:
+        """Fold structural events, which have their ``seq`` already, and tell everyone, at once; never waits."""
+        self.state = fold(self.state, events)
+        self._log.extend(events)
         self.tell(events)
 
     def tell(self, events: Sequence[Event]) -> None:

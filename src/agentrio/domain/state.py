@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, assert_never, cast
 
 import attrs
 
@@ -35,6 +35,8 @@ from .status import Failure, RunResult, StopReason, Suspension
 from .usage import NO_USAGE, Usage
 
 T = TypeVar("T")
+
+CallEvent: TypeAlias = CallProposed | CallStarted | CallFinished
 
 
 @attrs.frozen
@@ -140,47 +142,60 @@ def reduce(state: SessionState, event: Event) -> SessionState:
     Raises:
         ValueError: the event can't follow this state: its run is not open, or another one is, or its call is unknown.
     """
-    if not event.structural:
-        return state
-    folded = _fold(state, event)
-    return SessionState(_evolve_session(folded.session, seq=event.seq), folded.run)
+    return fold(state, (event,))
+
+
+def fold(state: SessionState, events: Sequence[Event]) -> SessionState:
+    """The state after a batch: the same as event by event, and cheaper where many calls are told of at once.
+
+    Raises:
+        ValueError: as ``reduce``.
+    """
+    told: list[CallEvent] = []  # neighbours that change nothing but calls
+    for event in events:
+        if isinstance(event, CallProposed | CallStarted | CallFinished):
+            told.append(event)
+        elif event.structural:
+            state = _fold(_fold_calls(state, told), event)
+            told = []
+    return _fold_calls(state, told)
 
 
 def _fold(state: SessionState, event: Event) -> SessionState:
+    session = state.session
     match event:
         case MessageQueued(message=message, queue=queue, mode=mode):
-            session = state.session
             queued = (*session.queue, Queued(message, queue, mode))
-            return _session(state, queue=queued, queued_total=session.queued_total + 1)
+            return _session(state, event, queue=queued, queued_total=session.queued_total + 1)
         case MessageUnqueued(message_id=message_id):
-            return _session(state, queue=_without(state.session.queue, message_id))
+            return _session(state, event, queue=_without(session.queue, message_id))
         case MemoryPatched(patch=patch):
-            return _session(state, memory=patched(state.session.memory, patch))
+            return _session(state, event, memory=patched(session.memory, patch))
         case RunStarted(origin=origin, limits=limits, model=model, provider=provider) if state.open_run is None:
             run = RunState(origin.run, limits, model, provider)
-            return SessionState(_evolve_session(state.session, runs=state.session.runs + 1), run)
+            return SessionState(_evolve_session(session, seq=event.seq, runs=session.runs + 1), run)
         case _:  # an event of the open run, or one out of place
-            pass
-    run_state = state.open_run
-    if run_state is None or run_state.id != event.origin.run:
-        is_open = "no run is open" if run_state is None else f"the open run is {run_state.id!r}"
+            return _fold_run(state, _run_of(state, event), event)
+
+
+def _run_of(state: SessionState, event: Event) -> RunState:
+    """The open run, whose event it must be."""
+    run = state.open_run
+    if run is None or run.id != event.origin.run:
+        is_open = "no run is open" if run is None else f"the open run is {run.id!r}"
         raise ValueError(f"{type(event).__name__} {event.seq} is of run {event.origin.run!r}, but {is_open}")
-    return _fold_run(state, run_state, event)
+    return run
 
 
 def _fold_run(state: SessionState, run: RunState, event: Event) -> SessionState:
     match event:
-        case MessageAdded(message=message, source=source):
-            state = _session(
-                state,
-                messages=(*state.session.messages, message),
-                queue=_without(state.session.queue, message.id),
-            )
-            return _run(state, run, injected=run.injected or source != "prompt")
+        case MessageAdded():
+            return _add_message(state, run, event)
         case RoundStarted(round=number):
             return _run(
                 state,
                 run,
+                event,
                 rounds=number,
                 round_open=True,
                 responded=False,
@@ -192,29 +207,28 @@ def _fold_run(state: SessionState, run: RunState, event: Event) -> SessionState:
             )
         case MessageCompleted():
             return _complete(state, run, event)
-        case CallProposed(call=call, kind=kind, problem=problem):
-            calls = _change_call(run, call.id, call=call, kind=kind, problem=problem)
-            return _run(state, run, calls=calls, calls_total=run.calls_total + 1)
-        case CallStarted(call_id=call_id):
-            return _run(state, run, calls=_change_call(run, call_id, started=True))
-        case CallFinished(result=result):
-            return _finish_call(state, run, result)
         case RoundEnded():
             return _end_round(state, run, event)
         case RunSuspended(reason=reason, pending=pending):
-            return _run(state, run, suspension=Suspension(run.id, reason, pending))
+            return _run(state, run, event, suspension=Suspension(run.id, reason, pending))
         case RunEnded(result=ending):
-            return _run(state, run, result=ending, suspension=None)
+            return _run(state, run, event, result=ending, suspension=None)
         case _:
             raise ValueError(f"{type(event).__name__} {event.seq} can't come while run {run.id!r} is open")
 
 
+def _add_message(state: SessionState, run: RunState, event: MessageAdded) -> SessionState:
+    session, message = state.session, event.message
+    folded = _session(state, event, messages=(*session.messages, message), queue=_without(session.queue, message.id))
+    if run.injected or event.source == "prompt":
+        return folded
+    return SessionState(folded.session, _evolve_run(run, injected=True))
+
+
 def _complete(state: SessionState, run: RunState, event: MessageCompleted) -> SessionState:
     message = event.message
-    state = _session(state, messages=(*state.session.messages, message))
     tag = message.model
-    return _run(
-        state,
+    changed = _evolve_run(
         run,
         model=run.model if tag is None else tag.model,
         provider=run.provider if tag is None else tag.provider,
@@ -229,6 +243,8 @@ def _complete(state: SessionState, run: RunState, event: MessageCompleted) -> Se
         round_usage=event.usage,
         round_discarded=event.discarded,
     )
+    session = _evolve_session(state.session, seq=event.seq, messages=(*state.session.messages, message))
+    return SessionState(session, changed)
 
 
 def _end_round(state: SessionState, run: RunState, event: RoundEnded) -> SessionState:
@@ -236,6 +252,7 @@ def _end_round(state: SessionState, run: RunState, event: RoundEnded) -> Session
     return _run(
         state,
         run,
+        event,
         round_open=False,
         responded=True,
         stop_reason=event.stop_reason,
@@ -247,46 +264,83 @@ def _end_round(state: SessionState, run: RunState, event: RoundEnded) -> Session
     )
 
 
-def _finish_call(state: SessionState, run: RunState, result: ToolResult) -> SessionState:
-    calls = _change_call(run, result.call_id, result=result)
-    state = _session(state, messages=_with_result(state.session.messages, run, result))
-    return _run(state, run, calls=calls, failures=_failures(run, result))
+def _fold_calls(state: SessionState, events: Sequence[CallEvent]) -> SessionState:
+    """Many calls are proposed, started and finished at a time: the state around them is made once."""
+    if not events:
+        return state
+    folding = _CallFold(_run_of(state, events[0]))
+    for event in events:
+        _run_of(state, event)
+        folding.take(event)
+    session, results = state.session, folding.results
+    messages = _with_results(session.messages, folding.run, results) if results else session.messages
+    return SessionState(_evolve_session(session, seq=events[-1].seq, messages=messages), folding.changed())
 
 
-def _failures(run: RunState, result: ToolResult) -> int:
-    if run.failures >= run.limits.max_consecutive_failures:
-        return run.failures
-    if result.status == "succeeded":
-        return 0
-    return run.failures + (result.status in ("failed", "denied"))
+class _CallFold:
+    """The calls of a round while events of theirs fold in."""
+
+    def __init__(self, run: RunState) -> None:
+        self.run = run
+        self.results: list[ToolResult] = []
+        self._calls = [*run.calls]
+        self._places = {item.call.id: place for place, item in enumerate(run.calls)}
+        self._total = run.calls_total
+        self._failures = run.failures
+
+    def take(self, event: CallEvent) -> None:
+        match event:
+            case CallProposed(call=call, kind=kind, problem=problem):
+                place, old = self._find(call.id)
+                self._calls[place] = CallState(call, kind, problem, old.started, old.result)
+                self._total += 1
+            case CallStarted(call_id=call_id):
+                place, old = self._find(call_id)
+                self._calls[place] = CallState(old.call, old.kind, old.problem, True, old.result)
+            case CallFinished(result=result):
+                place, old = self._find(result.call_id)
+                self._calls[place] = CallState(old.call, old.kind, old.problem, old.started, result)
+                self.results.append(result)
+                self._count(result)
+            case _:
+                assert_never(event)
+
+    def _find(self, call_id: str) -> tuple[int, CallState]:
+        place = self._places.get(call_id)
+        if place is None:
+            raise ValueError(f"the latest response of run {self.run.id!r} made no call {call_id!r}")
+        return place, self._calls[place]
+
+    def _count(self, result: ToolResult) -> None:
+        if self._failures >= self.run.limits.max_consecutive_failures:
+            return
+        if result.status == "succeeded":
+            self._failures = 0
+        elif result.status in ("failed", "denied"):
+            self._failures += 1
+
+    def changed(self) -> RunState:
+        return _evolve_run(self.run, calls=tuple(self._calls), calls_total=self._total, failures=self._failures)
 
 
-def _with_result(messages: tuple[Message, ...], run: RunState, result: ToolResult) -> tuple[Message, ...]:
+def _with_results(messages: tuple[Message, ...], run: RunState, results: list[ToolResult]) -> tuple[Message, ...]:
     id = ids.results_id(run.id, run.rounds)
     last = messages[-1]
     if last.id == id:
-        return (*messages[:-1], Message(id, "tool", (*last.parts, result)))
-    return (*messages, Message(id, "tool", (result,)))
-
-
-def _change_call(run: RunState, call_id: str, **changes: Any) -> tuple[CallState, ...]:
-    calls = run.calls
-    for place, item in enumerate(calls):
-        if item.call.id == call_id:
-            return (*calls[:place], _evolve_call(item, **changes), *calls[place + 1 :])
-    raise ValueError(f"the latest response of run {run.id!r} made no call {call_id!r}")
+        return (*messages[:-1], Message(id, "tool", (*last.parts, *results)))
+    return (*messages, Message(id, "tool", tuple(results)))
 
 
 def _without(queue: tuple[Queued, ...], message_id: str) -> tuple[Queued, ...]:
     return tuple(item for item in queue if item.message.id != message_id) if queue else queue
 
 
-def _session(state: SessionState, **changes: Any) -> SessionState:
-    return SessionState(_evolve_session(state.session, **changes), state.run)
+def _session(state: SessionState, event: Event, **changes: Any) -> SessionState:
+    return SessionState(_evolve_session(state.session, seq=event.seq, **changes), state.run)
 
 
-def _run(state: SessionState, run: RunState, **changes: Any) -> SessionState:
-    return SessionState(state.session, _evolve_run(run, **changes))
+def _run(state: SessionState, run: RunState, event: Event, **changes: Any) -> SessionState:
+    return SessionState(_evolve_session(state.session, seq=event.seq), _evolve_run(run, **changes))
 
 
 def _evolver(kind: type[T]) -> Callable[..., T]:
@@ -306,7 +360,6 @@ def _evolver(kind: type[T]) -> Callable[..., T]:
 
 _evolve_session = _evolver(Session)
 _evolve_run = _evolver(RunState)
-_evolve_call = _evolver(CallState)
 
 
 def patched(memory: Mapping[str, Any], patch: Mapping[str, Any]) -> Mapping[str, Any]:

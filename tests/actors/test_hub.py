@@ -391,3 +391,65 @@ async def test_events_of_an_origin_without_a_run_reach_readers_too(autojump_cloc
             queued = await anext(events)
 
     assert queued.origin == Origin("s", "agent", "")
+
+
+class SlowJournal:
+    """Commits when it is let."""
+
+    def __init__(self) -> None:
+        self.let = trio.lowlevel.ParkingLot()
+        self.failing = False
+
+    async def append(self, batch: Sequence[StructuralEvent]) -> None:
+        """Wait to be let."""
+        await self.let.park()
+        if self.failing:
+            raise OSError("the disk is full")
+
+
+async def test_batches_are_committed_in_the_order_in_which_they_came(autojump_clock: Any) -> None:
+    """Nobody overtakes, not even who comes after the turn was passed on and before the next task has woken."""
+    hub, journal = a_hub(), SlowJournal()
+    emitter = Emitter(hub, journal)
+    reader = hub.read_after(None, origin())
+    async with trio.open_nursery() as nursery:
+        for name in (5, 6):
+            nursery.start_soon(emitter.emit, added(name))
+            await trio.testing.wait_all_tasks_blocked()
+        journal.let.unpark()
+        await trio.lowlevel.checkpoint()  # the first one is through, the second one has the turn
+        nursery.start_soon(emitter.emit, added(7))
+        for _ in range(2):
+            await trio.testing.wait_all_tasks_blocked()
+            journal.let.unpark()
+
+    told = await read_all(reader)
+    assert [event.message.id for event in told if isinstance(event, MessageAdded)] == ["m5", "m6", "m7"]
+    assert [event.seq for event in told] == [2, 3, 4]
+
+
+async def test_who_leaves_while_waiting_takes_no_turn_with_it(autojump_clock: Any) -> None:
+    """A cancelled writer, one that fails, and the next one commits all the same."""
+    hub, journal = a_hub(), SlowJournal()
+    emitter = Emitter(hub, journal)
+    reader = hub.read_after(None, origin())
+    journal.failing = True
+    async with trio.open_nursery() as nursery:
+
+        async def fails() -> None:
+            with pytest.raises(OSError, match="full"):
+                await emitter.emit(added(5))
+
+        nursery.start_soon(fails)
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.move_on_after(1):
+            await emitter.emit(added(6))
+        journal.let.unpark()
+        await trio.testing.wait_all_tasks_blocked()
+        journal.failing = False
+        nursery.start_soon(emitter.emit, added(7))
+        await trio.testing.wait_all_tasks_blocked()
+        journal.let.unpark()
+
+    told = await read_all(reader)
+    assert [(event.message.id, event.seq) for event in told if isinstance(event, MessageAdded)] == [("m7", 2)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentrio.domain.events import (
     CallFinished,
@@ -31,6 +33,7 @@ from agentrio.domain.limits import Limits
 from agentrio.domain.messages import Message, user_message
 from agentrio.domain.parts import CallError, Text, ToolCall, ToolResult
 from agentrio.domain.state import CallState, Queued, RunState, Session, SessionState, patched, reduce
+from agentrio.domain.state import fold as fold_batch
 from agentrio.domain.status import Failure, RunResult, Suspension
 from agentrio.domain.usage import Usage
 
@@ -181,6 +184,29 @@ def test_results_join_one_message_and_close_their_calls() -> None:
     results = state.session.messages[-1]
     assert (results.id, results.role, len(results.parts)) == ("s-r1-1t", "tool", 2)
     assert len(state.session.messages) == 3
+
+
+@given(st.sets(st.integers(1, 14)))
+def test_a_batch_folds_to_the_same_as_its_events_one_by_one(cuts: set[int]) -> None:
+    """How many events are committed together is a matter of speed."""
+    events = [
+        *responded(),
+        *(CallStarted(ORIGIN, call.id, "look") for call in CALLS),
+        done("c1", "failed"),
+        MemoryPatched(ORIGIN, {"seen": 1}),
+        done("c2"),
+        RoundEnded(ORIGIN, 1, Usage(input=3), "tool_calls"),
+        MessageAdded(ORIGIN, user_message("q1", "and?"), "steering"),
+        RunEnded(ORIGIN, RunResult("s-r1", "succeeded")),
+    ]
+    one_by_one = fold(*events)
+    ends = [*sorted(cut for cut in cuts if cut < len(events)), len(events)]
+
+    state = EMPTY
+    for start, end in itertools.pairwise([0, *ends]):
+        state = fold_batch(state, events[start:end])
+
+    assert state == one_by_one
 
 
 @pytest.mark.parametrize(

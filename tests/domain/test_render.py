@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import attrs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrio.domain.history import normalise_history
-from agentrio.domain.messages import Message, user_message
+from agentrio.domain.messages import Message, memoised, user_message
 from agentrio.domain.parts import CallError, File, Image, RawBlock, Text, Thinking, ToolCall, ToolResult
 from agentrio.domain.render import (
+    SHORT,
     RenderMemo,
     RequestInputs,
     SystemBlock,
@@ -56,6 +58,23 @@ def test_a_provider_keeps_its_own_memo_from_round_to_round() -> None:
 
     assert render(state, INPUTS, memo).memo == {"anthropic": "encoded"}
     assert render(state, INPUTS).memo == {}
+
+
+@pytest.mark.parametrize(("messages", "kept"), [(SHORT, False), (SHORT + 1, True)])
+def test_an_idle_session_keeps_what_takes_long_to_make_again(messages: int, kept: bool) -> None:
+    """A short history's encoded form is a third of its memory, and made again in a moment."""
+    memo = RenderMemo()
+    history = tuple(user_message(f"m{number}", "hi") for number in range(messages))
+    request = render(SessionState(Session("s", messages=history)), INPUTS, memo)
+    request.memo["anthropic"] = "encoded"
+    derived = [memoised(message, "size", lambda _: object()) for message in history]
+
+    memo.rest(history)
+
+    again = [memoised(message, "size", lambda _: object()) for message in history]
+    assert ("anthropic" in memo.provider) is kept
+    assert (derived == again) is kept
+    assert render(SessionState(Session("s", messages=history)), INPUTS, memo) == request
 
 
 def test_the_size_of_a_request_counts_what_a_model_reads() -> None:

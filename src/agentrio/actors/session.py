@@ -212,6 +212,7 @@ class SessionActor:
             self.crash = loop.crash or self.crash
             if loop.settled:
                 self.current = self.loop = None
+                self._memo.rest(self.value.messages)
             else:  # its end could not be told, so nothing may follow it: the session is over
                 self._shut()
 

@@ -23,7 +23,7 @@ class ModelTag:
     model: str
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)  # there are many, and nobody refers to one weakly
 class Message:
     """One message of a conversation: immutable and JSON-safe.
 
@@ -53,6 +53,11 @@ def user_message(id: str, content: str | Part | tuple[Part, ...]) -> Message:
     if isinstance(content, str):
         return Message(id, "user", (Text(content),))
     return Message(id, "user", content if isinstance(content, tuple) else (content,))
+
+
+def forget_memo(message: Message) -> None:
+    """Drop what was derived from the message; it is worked out again when it is asked for."""
+    object.__setattr__(message, "_memo", ())
 
 
 def memoised(message: Message, key: Hashable, make: Callable[[Message], T]) -> T:

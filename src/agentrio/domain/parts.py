@@ -23,7 +23,7 @@ CallCategory: TypeAlias = Literal[
 """What kind of failure the model is told of."""
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class Text:
     """Plain text. ``raw`` is the provider's own block (JSON) where it says more than its text, such as citations."""
 

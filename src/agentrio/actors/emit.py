@@ -51,5 +51,7 @@ class Emitter:
 
     def _pass_on(self) -> None:
         """Whoever has waited longest has the turn from here on, before its task has even woken: nobody overtakes."""
-        if not self._next.unpark():
+        if self._next:
+            self._next.unpark()
+        else:
             self._taken = False

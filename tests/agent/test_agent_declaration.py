@@ -46,6 +46,8 @@ def test_an_agent_is_immutable() -> None:
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         agent.name = "other"  # type: ignore[misc]  # that is the mistake
     assert agent.by_name == {"look": look}
+    with pytest.raises(TypeError):
+        agent.by_name["save"] = save  # type: ignore[index]  # an agent does not change
 
 
 def test_one_text_is_a_prompt() -> None:
@@ -107,13 +109,15 @@ def test_the_fingerprint_is_of_what_the_model_is_told() -> None:
     """A resumed run can tell whether its agent has changed: the same declaration gives the same one, anywhere."""
     agent = agent_with(tools=[look], prompt="Be kind.")
     assert agent.fingerprint == agent_with(tools=[look], prompt="Be kind.").fingerprint
+    reworded = read_tool(look.fn, name=look.name, description="Looks away.")
     others = [
         agent_with(tools=[save], prompt="Be kind."),
+        agent_with(tools=[reworded], prompt="Be kind."),
         agent_with(tools=[look], prompt="Be quick."),
         agent_with(tools=[look], prompt=["Be kind.", prompt_layer("live", lambda context: "x")]),
         agent_with(tools=[look], prompt="Be kind.", model=Scripted([], model="other")),
     ]
-    assert len({agent.fingerprint, *(other.fingerprint for other in others)}) == 5
+    assert len({agent.fingerprint, *(other.fingerprint for other in others)}) == 6
 
 
 def test_a_model_by_name_is_found_without_a_network() -> None:

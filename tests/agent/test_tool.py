@@ -67,6 +67,24 @@ def test_a_tool_looks_like_its_function() -> None:
     assert (repr(forecast), repr(save)) == ("<read tool forecast>", "<write tool keep>")
 
 
+def _labelled(fn: Callable[..., Any]) -> Callable[..., Any]:
+    fn.kind, fn.name, fn.timeout = "write", "other", "soon"  # type: ignore[attr-defined]  # what decorators do
+    return fn
+
+
+def test_what_a_function_carries_changes_no_tool() -> None:
+    """Another library's decorator may leave attributes on a function, and theirs may be called as ours are."""
+    tool = read_tool(_labelled(_labelled(lambda: 1)), name="one")
+    assert (tool.name, tool.kind, tool.timeout) == ("one", "read", None)
+
+
+@pytest.mark.parametrize("name", ["kind", "name", "timeout", "fn", "spec", "fingerprint"])
+def test_a_tool_does_not_change(name: str) -> None:
+    """Agents share it, runs are under way with it: whoever wants another one declares another one."""
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        setattr(forecast, name, "write")
+
+
 def test_the_model_is_told_what_the_signature_and_the_docstring_say() -> None:
     """One source: what is written for people is what the model reads."""
     assert forecast.description == "Weather forecast for a city.\n\nNothing beyond a week."
@@ -84,8 +102,8 @@ def test_the_model_is_told_what_the_signature_and_the_docstring_say() -> None:
 
 def test_options_and_nature_are_kept() -> None:
     """The pool runs a call by them."""
-    told = [(t.name, t.kind, t.timeout, t.threaded, t.wants_context) for t in (forecast, save)]
-    assert told == [("forecast", "read", None, False, False), ("keep", "write", 2.0, True, True)]
+    told = [(t.name, t.kind, t.timeout, t.threaded, t.context_parameter) for t in (forecast, save)]
+    assert told == [("forecast", "read", None, False, None), ("keep", "write", 2.0, True, "ctx")]
     assert save.description == "Keeps a number."
 
 
@@ -127,11 +145,11 @@ def test_a_bound_method_is_a_tool() -> None:
 def test_fingerprints_follow_what_the_model_could_be_told() -> None:
     """A resumed run must notice that a tool is no longer the one that it had proposed calls to."""
 
-    def declared(kind: ToolKind = "read", name: str = "a", schema: Any = None) -> str:
-        return tool_from_schema(name, "d", schema or {"type": "object"}, whole, kind).fingerprint
+    def declared(kind: ToolKind = "read", name: str = "a", schema: Any = None, told: str = "Deletes nothing.") -> str:
+        return tool_from_schema(name, told, schema or {"type": "object"}, whole, kind).fingerprint
 
     others = [declared("write"), declared(name="b"), declared(schema={"type": "object", "required": ["a"]})]
-    assert len({declared(), *others}) == 4
+    assert len({declared(), declared(told="Deletes everything."), *others}) == 5
     assert declared(schema={"type": "object", "title": "t"}) == declared(schema={"title": "t", "type": "object"})
 
 
@@ -262,7 +280,7 @@ async def test_a_tool_from_a_schema_gets_its_arguments_as_one_mapping() -> None:
     schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}}
     tool = tool_from_schema("far", "Far away.", schema, whole, "read", timeout=3)
     schema["properties"] = {}  # ours is a copy
-    assert (tool.spec.description, tool.timeout, tool.threaded, tool.wants_context) == ("Far away.", 3.0, False, True)
+    assert (tool.description, tool.timeout, tool.threaded, tool.context_parameter) == ("Far away.", 3.0, False, "ctx")
     assert await invoke(tool, '{"a": 1, "more": true}') == {"a": 1, "more": True}
     assert not isinstance(check(tool, '{"a": "x"}'), Arguments)
 
@@ -289,6 +307,13 @@ def test_a_wrong_schema_is_refused_without_touching_the_network(schema: Any, wor
     """A schema may come from a stranger; reading it must not fetch what it names."""
     with pytest.raises(DeclarationError, match=words):
         tool_from_schema("far", "", schema, whole, "read")
+
+
+@pytest.mark.parametrize("kind", ["wrte", "Write", None, True, ["read"]])
+def test_a_kind_that_there_is_not_is_refused(kind: Any) -> None:
+    """Taken for a read, a misspelt write would run beside others, and again after a crash."""
+    with pytest.raises(DeclarationError, match=r"kind=.*; it must be 'read' or 'write'"):
+        tool_from_schema("wipe", "", {"type": "object"}, whole, kind)
 
 
 def test_a_function_for_a_schema_takes_one_mapping() -> None:

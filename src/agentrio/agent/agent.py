@@ -7,6 +7,7 @@ import importlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, runtime_checkable
 
 import attrs
@@ -105,7 +106,7 @@ class Agent(Generic[Out]):
             temperature=_check_temperature(name, temperature),
             output_type=output_type,
         )
-        object.__setattr__(self, "by_name", {tool.name: tool for tool in checked})
+        object.__setattr__(self, "by_name", MappingProxyType({tool.name: tool for tool in checked}))
 
     @property
     def models(self) -> tuple[DeclaredModel, ...]:

@@ -26,6 +26,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_KINDS = ("read", "write")
 _OPTIONS = ("name", "description", "timeout", "approval")
 _LATER = ("authorize", "idempotency_key", "reconcile")
 
@@ -78,6 +79,8 @@ def _tool(
     checker: ArgumentChecker,
 ) -> Tool[P, R]:
     where = where_is(fn)
+    if kind not in _KINDS:
+        refuse(where, f"kind={kind!r}; it must be 'read' or 'write'.")
     if not isinstance(description, str):
         refuse(where, f"its description is {description!r}; it must be a string.")
     spec = ToolSpec(_name(fn.__name__ if name is None else name, where), description, schema)

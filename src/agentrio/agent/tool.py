@@ -34,12 +34,13 @@ class ToolOptions(TypedDict, total=False):
     approval: Literal["never"]
 
 
-@attrs.define(eq=False, slots=False, repr=False)
+@attrs.frozen(eq=False, slots=False, repr=False)
 class Tool(Generic[P, R]):
-    """A declared tool. It is called exactly as its function: ``await forecast("Oslo")``.
+    """A declared tool, immutable. It is called exactly as its function: ``await forecast("Oslo")``.
 
-    ``threaded`` tools are plain functions, run in a worker thread. ``fingerprint`` changes with the name, the kind
-    or the schema, and is the same in each process. ``context_parameter`` names the one that takes the ToolContext.
+    ``threaded`` tools are plain functions, run in a worker thread. ``fingerprint`` changes with the name, the kind,
+    the description or the schema, and is the same in each process. ``context_parameter`` names the parameter that
+    takes the ToolContext, if there is one.
     """
 
     fn: Callable[P, R]
@@ -53,10 +54,18 @@ class Tool(Generic[P, R]):
     fingerprint: str = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        functools.update_wrapper(self, self.fn)
-        told = {"name": self.name, "kind": self.kind, "schema": self.spec.schema}
+        spec = self.spec
+        told = {"name": self.name, "kind": self.kind, "description": spec.description, "schema": spec.schema}
         canonical = json.dumps(told, sort_keys=True, separators=(",", ":"))
-        self.fingerprint = hashlib.sha256(canonical.encode()).hexdigest()
+        object.__setattr__(self, "fingerprint", hashlib.sha256(canonical.encode()).hexdigest())
+        self._look_like(self.fn)
+
+    def _look_like(self, fn: Callable[P, R]) -> None:
+        """As ``functools.update_wrapper``, less the function's own attributes: one called ``kind`` is not ours."""
+        for name in functools.WRAPPER_ASSIGNMENTS:
+            if hasattr(fn, name):
+                object.__setattr__(self, name, getattr(fn, name))
+        object.__setattr__(self, "__wrapped__", fn)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.fn(*args, **kwargs)
@@ -68,11 +77,6 @@ class Tool(Generic[P, R]):
     def description(self) -> str:
         """What the model is told that the tool does."""
         return self.spec.description
-
-    @property
-    def wants_context(self) -> bool:
-        """Whether the function takes a ToolContext."""
-        return self.context_parameter is not None
 
     def invoke(self, arguments: Arguments, context: ToolContext) -> R:
         """Calls the function with checked arguments and, if it wants it, the context."""
@@ -128,7 +132,7 @@ def tool_from_schema(
     ever fetched.
 
     Raises:
-        DeclarationError: the schema or the function can't be used; the message says why.
+        DeclarationError: the schema, the function or the kind can't be used; the message says why.
     """
     from .declare import declare_schema
 

@@ -330,15 +330,18 @@ class _Events:
 
 @contextmanager
 def _visited(tools: Sequence[Tool[..., Any]], visit: Callable[[], None]) -> Generator[None]:
-    """In this block each tool tells when it is entered and left."""
+    """In this block each tool tells when it is entered and left.
+
+    Tools do not change; these do, since the scenario's own agent holds them, and change back.
+    """
     kept = [(tool, tool.fn) for tool in tools]
     for tool, fn in kept:
-        tool.fn = _telling_thread(fn, visit) if tool.threaded else _telling(fn, visit)
+        object.__setattr__(tool, "fn", _telling_thread(fn, visit) if tool.threaded else _telling(fn, visit))
     try:
         yield
     finally:
         for tool, fn in kept:
-            tool.fn = fn
+            object.__setattr__(tool, "fn", fn)
 
 
 def _telling(fn: Callable[..., Any], visit: Callable[[], None]) -> Callable[..., Any]:

@@ -24,7 +24,9 @@ from agentrio.domain.state import Session, SessionState
 
 from .test_history import histories
 
-INPUTS = RequestInputs((SystemBlock("Be brief.", True),), (ToolSpec("look", "Looks.", {}),), 100, "low", 0.5)
+INPUTS = RequestInputs(
+    (SystemBlock("Be brief.", True),), (ToolSpec("look", "Looks.", {"type": "object"}),), 100, "low", 0.5
+)
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -94,4 +96,4 @@ def test_the_size_of_a_request_counts_what_a_model_reads() -> None:
     assert message_chars(messages[0]) == 2 + 3 + 4 + 7 + 2
     assert message_chars(messages[1]) == 1 + len("timeout") + len("late")
     assert message_chars(Message("t", "tool", (attrs.evolve(failed, error=None),))) == 1
-    assert request_chars(request) == len("Be brief.") + len("look") + len("Looks.") + 18 + 12
+    assert request_chars(request) == len("Be brief.") + len("look") + len("Looks.") + len('{"type":"object"}') + 18 + 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -25,11 +26,19 @@ class SystemBlock:
 
 @attrs.frozen(eq=False)
 class ToolSpec:
-    """What the model is told of a tool. ``schema`` is JSON Schema with an object on top."""
+    """What the model is told of a tool. ``schema`` is JSON Schema with an object on top, and is not to be changed.
+
+    ``chars`` is what it takes of a request, the schema as compact JSON.
+    """
 
     name: str
     description: str
     schema: Mapping[str, Any]
+    chars: int = attrs.field(init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        schema = json.dumps(self.schema, ensure_ascii=False, separators=(",", ":"))
+        object.__setattr__(self, "chars", len(self.name) + len(self.description) + len(schema))
 
 
 @attrs.frozen
@@ -98,10 +107,10 @@ def render(state: SessionState, inputs: RequestInputs, memo: RenderMemo | None =
 
 
 def request_chars(request: ModelRequest) -> int:
-    """The request's size in characters: prompt, history and tools, without images and files."""
+    """The request's size in characters: prompt, history and tools with their schemas, without images and files."""
     return (
         sum(len(block.text) for block in request.system)
-        + sum(len(tool.name) + len(tool.description) for tool in request.tools)
+        + sum(tool.chars for tool in request.tools)
         + _history_chars(request)
     )
 

@@ -275,3 +275,36 @@ def test_no_text_can_crash_the_check(text: str) -> None:
     for tool in (nothing, visit, tree, strict):
         checked = check(tool, text)
         assert isinstance(checked, Arguments) or checked.category == "invalid_arguments"
+
+
+def anything(a: Any, b: dict[str, list[Any]], c: list[int]) -> None: ...
+def whole(a: dict[str, Any]) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "tool", [read_tool(anything), tool_from_schema("whole", "", {"type": "object"}, whole, "read")]
+)
+def test_what_a_tool_does_to_its_arguments_changes_nothing_that_was_told(tool: Tool[..., Any]) -> None:
+    """The arguments are in an event by then, which is published, and may be in a journal."""
+    written = {"a": {"n": [1]}, "b": {"m": [{}]}, "c": [1]}
+    checked = check(tool, json.dumps(written))
+    assert isinstance(checked, Arguments)
+    values = checked.values.get("a", {}) if len(checked.values) == 1 else checked.values
+    assert values == written
+    values["a"]["n"].append(2)
+    values["b"]["m"][0]["x"] = 1
+    values["b"].clear()
+    values["c"].clear()
+    values["more"] = 1
+    assert checked.data == written
+
+
+def test_a_reason_for_a_value_that_does_not_fit_is_bounded() -> None:
+    """A key may be as long as the arguments, and its path would be told whole."""
+    key = "k" * 10_000
+
+    def take(a: dict[str, Even]) -> None: ...
+
+    error = check(read_tool(take), json.dumps({"a": {key: {"number": 1}}}))
+    assert not isinstance(error, Arguments)
+    assert len(error.message) == MAX_REASON

@@ -29,12 +29,13 @@ def test_a_call_sees_its_own_patches_and_nobody_elses() -> None:
 
 
 def test_changing_what_is_read_from_memory_changes_nothing_else() -> None:
-    """Memory is written by ``remember`` only; a list read from it is the call's own copy."""
+    """Memory is written by ``remember`` only; a list read from it, or from the patches, is the call's own copy."""
     snapshot = {"items": [1]}
     ctx = ToolContext.for_test(memory=snapshot)
     ctx.remember({"more": [1]})
     ctx.memory["items"].append(2)
     ctx.memory["more"].append(2)
+    ctx.patches[0]["more"].append(2)
     assert snapshot == {"items": [1]}
     assert ctx.patches == ({"more": [1]},)
     with pytest.raises(TypeError):

@@ -29,7 +29,10 @@ _HALF_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 @attrs.frozen
 class Arguments:
-    """The arguments of a call: ``data`` as the JSON object that the model wrote, ``values`` by parameter name."""
+    """The arguments of a call: ``data`` as the JSON object that the model wrote, ``values`` by parameter name.
+
+    They share nothing that can be changed: ``data`` is told in events, ``values`` are the tool's.
+    """
 
     data: Mapping[str, Any]
     values: dict[str, Any]
@@ -69,7 +72,7 @@ def check(tool: Tool[..., Any], arguments_json: str) -> Arguments | CallError:
 
 
 def _error(reasons: list[str]) -> CallError:
-    told = reasons[:MAX_REASONS]
+    told = [reason[:MAX_REASON] for reason in reasons[:MAX_REASONS]]
     if len(reasons) > MAX_REASONS:
         told.append("and more")
     return CallError("invalid_arguments", "; ".join(told))
@@ -153,7 +156,7 @@ def _invalid(validator: jsonschema_rs.Validator, data: dict[str, Any]) -> Iterat
 def _reasons(error: jsonschema_rs.ValidationError) -> Iterator[str]:
     meant = _meant_arm(error)
     if meant is None:
-        yield f"{_path(error.instance_path)}: {error.message}"[:MAX_REASON]
+        yield f"{_path(error.instance_path)}: {error.message}"
     else:
         for inner in meant:
             yield from _reasons(inner)
@@ -184,15 +187,24 @@ def _path(steps: list[str | int]) -> str:
 
 def _structure(checker: ArgumentChecker, data: dict[str, Any]) -> Arguments | CallError:
     if checker.whole is not None:
-        return Arguments(data, {checker.whole: data})
+        return Arguments(data, {checker.whole: _own(data)})
     values: dict[str, Any] = {}
     reasons: list[str] = []
     for name, value in data.items():
         try:
-            values[name] = checker.readers[name](value)
+            values[name] = checker.readers[name](_own(value))
         except Exception as wrong:  # a class of the user's own may raise anything; the model is told that it misfits
             reasons += _misfits(wrong, name)
     return _error(reasons) if reasons else Arguments(data, values)
+
+
+def _own(value: Any) -> Any:
+    """A copy of what can be changed; what can't, as nearly all arguments are, is given back."""
+    if type(value) is dict:
+        return {key: _own(item) for key, item in value.items()}
+    if type(value) is list:
+        return [_own(item) for item in value]
+    return value
 
 
 def _misfits(error: Exception, name: str) -> list[str]:

@@ -74,8 +74,8 @@ class ToolContext:
 
     @property
     def patches(self) -> tuple[dict[str, Any], ...]:
-        """What the call has remembered, oldest first. It reaches the session only if the call is not cancelled."""
-        return tuple(self._patches)
+        """Copies of what the call has remembered, oldest first. It reaches the session unless the call is cancelled."""
+        return tuple(check_patch(patch) for patch in self._patches)
 
     def remember(self, patch: Mapping[str, Any]) -> None:
         """Merges a patch into the session's memory, key by key; a key with None at the top is deleted.

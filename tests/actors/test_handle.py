@@ -125,19 +125,21 @@ async def test_cancelling_who_asks_stops_the_run(autojump_clock: trio.testing.Mo
         assert (await session.ask("Again.")).text == "Better."
 
 
-async def test_a_tool_knows_the_deadline_of_who_waits(autojump_clock: trio.testing.MockClock) -> None:
-    """It can plan its work by it, though it runs in a task of the runtime."""
-    seen: list[float] = []
+async def test_a_deadline_that_was_moved_cuts_no_tool(autojump_clock: trio.testing.MockClock) -> None:
+    """What counts is when the caller is cancelled, not when it once was going to be."""
 
-    async def look(ctx: ToolContext) -> str:
-        seen.append(trio.current_effective_deadline() - trio.current_time())
-        return ""
+    async def work(ctx: ToolContext) -> str:
+        await trio.sleep(5)
+        return "worked"
 
-    agent = Agent(model=Scripted([[call("look")], "Done."]), tools=[read_named("look", look)])
+    agent = Agent(model=Scripted([[call("work")], "Done."]), tools=[read_named("work", work)])
     async with open_runtime() as runtime, runtime.open_session(agent) as session:
-        with trio.fail_after(7):
-            await session.ask("Go.")
-    assert seen == [pytest.approx(7)]
+        with trio.move_on_after(1) as scope:
+            async with session.run("Go.") as run:
+                scope.deadline += 10
+                events = [event async for event in run]
+    assert [said(item) for item in results(events)] == ["worked"]
+    assert run.result.text == "Done."
 
 
 # Leaving

@@ -152,7 +152,6 @@ class ToolCalls:
             bench.run.context.copy(),
         )
         work.context.run(current_run.set, bench.run)
-        work.scope.deadline = bench.run.caller_deadline
         work.grace = bench.limits.stop_grace if tool.kind == "write" else 0.0
         timeout = tool.timeout if tool.timeout is not None else bench.limits.call_timeout
         if timeout is not None:

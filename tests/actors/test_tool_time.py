@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ import trio
 
 from agentrio import Agent, Limits, Scripted, ToolContext, open_runtime, read_tool, write_tool
 from agentrio.domain.parts import Image
+from agentrio.parts import ToolResult
 from agentrio.providers.scripted import call
-from tests.actors.kit import read_named, results, said, watch
+from tests.actors.kit import Log, read_named, results, said, watch
 
 PNG = Image("iVBORw0KGgo=", "image/png")
 
@@ -110,3 +112,74 @@ async def test_each_call_has_a_time_of_its_own(autojump_clock: trio.testing.Mock
     agent = Agent(model=Scripted([[call("hasty"), call("slow")], "Done."]), tools=[hasty, read_named("slow", slow)])
     events, _ = await watch(agent)
     assert [said(item) for item in results(events)] == ["timeout", "slow"]
+
+
+@pytest.mark.parametrize("policy", ["continue", "skip"])
+@pytest.mark.parametrize("threaded", [False, True])
+async def test_d04_a_write_that_rolls_back_after_its_timeout_meets_no_other(policy: Any, threaded: bool) -> None:
+    """The next write, of the same response or of the next, sees what it has undone, as a stop lets it finish too."""
+    log = Log()
+
+    async def roll_back() -> str:
+        """Takes too long."""
+        log("+slow")
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(0.1)
+            log("-slow")
+
+    def roll_back_in_thread() -> str:
+        """Takes too long, and asks."""
+        log("+slow")
+        while True:
+            time.sleep(0.01)
+            try:
+                trio.from_thread.check_cancelled()
+            except trio.Cancelled:
+                time.sleep(0.1)
+                log("-slow")
+                raise
+
+    @write_tool
+    async def save() -> str:
+        """Writes."""
+        log("+save")
+        await trio.sleep(0.01)
+        log("-save")
+        return "saved"
+
+    slow = write_tool(name="slow", timeout=0.05)(roll_back_in_thread if threaded else roll_back)
+    agent = Agent(
+        model=Scripted([[call("slow"), call("save")], [call("save")], "Done."]),
+        tools=[slow, save],
+        limits=Limits(on_failed_write=policy, stop_grace=5.0),
+    )
+    events, result = await watch(agent)
+    saved = 2 if policy == "continue" else 1
+    assert log.lines == ["+slow", "-slow", *["+save", "-save"] * saved]
+    assert said(results(events)[0]) == "timeout"
+    assert result.status == "succeeded"
+
+
+async def test_a_write_that_ignores_its_timeout_is_left_behind_after_the_stop_grace(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The run can't wait for ever; it has waited as long as a stop would."""
+
+    @write_tool(timeout=2.0)
+    async def deaf() -> str:
+        """Does not listen."""
+        with trio.CancelScope(shield=True):
+            await trio.sleep(50)
+        return "late"
+
+    agent = Agent(model=Scripted([[call("deaf")], "Done."]), tools=[deaf], limits=Limits(stop_grace=0.5))
+    async with open_runtime() as runtime, runtime.open_session(agent) as session:
+        start = trio.current_time()
+        await session.ask("Go.")
+        assert trio.current_time() - start == pytest.approx(2.5)
+        result = session.value.messages[2].parts[0]
+        assert isinstance(result, ToolResult)
+        assert (said(result), result.uncertain) == ("timeout", True)

@@ -199,8 +199,11 @@ class ToolCalls:
                 self._abandon_soon(item, now)
 
     def _abandon_soon(self, item: Item, now: float) -> None:
+        """As a stop does: what a write leaves undone, or undoes, must not meet the write behind it."""
+        limits = self._bench.limits
+        grace = limits.stop_grace if item.call.kind == "write" else limits.unwind_grace
         item.deadline = math.inf
-        item.abandon_at = min(item.abandon_at, now + self._bench.limits.unwind_grace)
+        item.abandon_at = min(item.abandon_at, now + grace)
 
     def abandon(self, item: Item) -> None:
         """Wait no longer for a call that ignores its cancellation."""

@@ -8,7 +8,8 @@ import pytest
 import trio
 
 from agentrio import Agent, Limits, Scripted, ToolContext, ToolError, open_runtime, read_tool, write_tool
-from agentrio.domain.parts import Image, Text
+from agentrio.agent.tool import tool_from_schema
+from agentrio.domain.parts import Image, Text, ToolResult
 from agentrio.events import CallProposed, CallReturned, CallStarted, MemoryPatched
 from agentrio.providers.base import ModelResponse
 from agentrio.providers.scripted import Reply, call
@@ -218,6 +219,41 @@ async def test_images_are_counted_over_the_run(autojump_clock: trio.testing.Mock
     assert results(events)[0].parts == (Text("Look:"), PNG)
 
 
+class _Journal:
+    """Takes as long for each append as it is told."""
+
+    seconds = 0.0
+
+    async def append(self, batch: Any) -> None:
+        await trio.sleep(self.seconds)
+
+
+async def test_an_image_is_counted_once_though_its_result_is_told_late(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stop that comes while the result waits for its turn to be told must not turn it into one image too many."""
+    journal = _Journal()
+    monkeypatch.setattr("agentrio.actors.runtime.NullJournal", lambda: journal)
+
+    async def shoot(ctx: ToolContext) -> Any:
+        await trio.sleep(1)
+        return PNG
+
+    agent = Agent(model=Scripted([[call("shoot")]]), tools=[read_named("shoot", shoot)], limits=Limits(max_images=1))
+    async with open_runtime() as runtime, runtime.open_session(agent) as session:
+        run = await session.start("Go.")
+        await trio.sleep(0.9)
+        journal.seconds = 0.5
+        session.steer("S")  # being committed from 0.9 to 1.4, and nothing else meanwhile
+        await trio.sleep(0.3)
+        journal.seconds = 0
+        run.stop()
+        await run.wait()
+        (result,) = session.value.messages[2].parts
+    assert isinstance(result, ToolResult)
+    assert (result.status, result.parts) == ("succeeded", (PNG,))
+
+
 async def test_an_image_that_is_too_large_is_a_failed_result(autojump_clock: trio.testing.MockClock) -> None:
     """The model is told why, so that it can ask for a smaller one."""
     tool = read_named("shoot", lambda ctx: _give(PNG))
@@ -226,6 +262,45 @@ async def test_an_image_that_is_too_large_is_a_failed_result(autojump_clock: tri
     (result,) = results(events)
     assert result.error is not None
     assert "at most 5 are allowed" in result.error.message
+
+
+# Arguments
+
+
+async def test_a_published_call_is_not_rewritten_by_its_tool(autojump_clock: trio.testing.MockClock) -> None:
+    """What was told, and journaled, is what the model asked for; approval and audit go by it."""
+
+    async def remove(arguments: dict[str, Any]) -> str:
+        arguments["path"] = "/etc/passwd"
+        arguments["options"].append({1, 2})
+        return "removed"
+
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    tool = tool_from_schema("remove", "Removes.", schema, remove, "write")
+    asked = {"path": "/tmp/x", "options": ["-r"]}
+    events, _ = await watch(Agent(model=Scripted([[call("remove", **asked)], "Done."]), tools=[tool]))
+    assert [said(item) for item in results(events)] == ["removed"]
+    (proposed,) = [event for event in events if isinstance(event, CallProposed)]
+    assert proposed.call.arguments == asked
+
+
+async def test_a_fingerprint_is_of_what_is_asked_for_not_of_how_it_is_written(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """An approval holds for the tool and its arguments (L04): not for other ones, and not only for one spelling."""
+
+    @read_tool
+    async def pay(to: str, sum: int = 0, how: Any = None) -> str:
+        """Pays."""
+        return ""
+
+    spellings = ['{"to":"a","how":[{"x":1,"y":2}]}', '{ "how": [ {"y": 2, "x": 1} ],\n "to": "\\u0061" }']
+    others = ['{"to":"a","how":[{"x":1,"y":3}]}', '{"to":"a","how":{}}', '{"to":"a","how":[]}', '{"to":"a","sum":1}']
+    asked = asks(*(wants("pay", text) for text in spellings + others))
+    events, _ = await watch(Agent(model=Canned([asked, answer("Done.")]), tools=[pay]))
+    marks = [event.fingerprint for event in events if isinstance(event, CallProposed)]
+    assert marks[0] == marks[1]
+    assert len(set(marks)) == 5
 
 
 async def test_ids_used_again_in_a_later_round_are_other_calls(autojump_clock: trio.testing.MockClock) -> None:

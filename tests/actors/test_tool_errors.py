@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 import trio
 
-from agentrio import Agent, Scripted, ToolContext, ToolError, open_runtime, read_tool
-from agentrio.domain.parts import Image
+from agentrio import Agent, Limits, Scripted, ToolContext, ToolError, open_runtime, read_tool, write_tool
+from agentrio.domain.parts import Image, Text
 from agentrio.events import CallStarted
+from agentrio.parts import ToolResult
 from agentrio.providers.scripted import call
+from agentrio.testing import check_events
 from tests.actors.kit import read_named, results, said, watch
 
 PNG = Image("iVBORw0KGgo=", "image/png")
@@ -195,3 +197,104 @@ async def test_a_plain_function_that_returns_a_coroutine_is_told_to_be_async(
     (record,) = caplog.records
     assert record.exc_info is not None
     assert "'nap' is a plain `def` and returned a coroutine; use `async def`" in str(record.exc_info[1])
+
+
+class _Speechless(ToolError):
+    def __str__(self) -> str:
+        raise RuntimeError("secret")
+
+
+class _Trap(list[Any]):
+    def __iter__(self) -> Any:
+        raise RuntimeError("secret")
+
+
+class _Moody:
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("secret")
+
+
+class _Shapeless:
+    @property  # type: ignore[misc]  # what isinstance asks
+    def __class__(self) -> Any:
+        raise RuntimeError("secret")
+
+
+def _raise(error: Exception) -> Any:
+    raise error
+
+
+def _with(part: Any, name: str, value: Any) -> Any:
+    object.__setattr__(part, name, value)  # past what its class may check
+    return part
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: _with(Image("aGk=", "image/png"), "data", b"raw"),
+        lambda: _with(Image("aGk=", "image/png"), "media_type", None),
+        lambda: [Text("see"), _with(Text("a"), "text", 5)],
+        lambda: _raise(_Speechless()),
+        _Trap,
+        _Moody,
+        lambda: [_Moody()],
+        _Shapeless,
+    ],
+)
+async def test_what_can_not_be_read_fails_its_call_and_nothing_else(
+    autojump_clock: trio.testing.MockClock, make: Any
+) -> None:
+    """It is read in the pool, where calls of other sessions run: a write of theirs goes on, and tells what it did."""
+
+    async def give(ctx: ToolContext) -> Any:
+        return make()
+
+    @write_tool
+    async def pay() -> str:
+        """Pays."""
+        await trio.sleep(5)
+        return "paid"
+
+    broken = Agent(model=Scripted([[call("give")], "Done."]), tools=[read_named("give", give)])
+    paying = Agent(model=Scripted([[call("pay")], "Paid."]), tools=[pay])
+    async with open_runtime() as runtime, runtime.open_session(paying) as other:
+        run = await other.start("Pay.")
+        await trio.testing.wait_all_tasks_blocked()
+        async with runtime.open_session(broken) as session, session.run("Go.") as broken_run:
+            events = [event async for event in broken_run]
+        assert [said(item) for item in results(events)] == ["tool_failed"]
+        assert "secret" not in str(results(events))
+        assert (broken_run.result.text, check_events(events, broken_run.id)) == ("Done.", [])
+        await run.wait()
+        paid = other.value.messages[2].parts[0]
+    assert (run.result.text, paid) == ("Paid.", ToolResult("c_" + run.id + "_1_0", "pay", "succeeded", (Text("paid"),)))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: _raise(ToolError("x" * 30)), lambda: _with(Image("aGk=", "image/png"), "media_type", "x" * 30)]
+)
+async def test_the_words_of_a_failure_are_cut_like_any_output(
+    autojump_clock: trio.testing.MockClock, make: Any
+) -> None:
+    """An error as long as a page, told whole, would soon leave no room for anything else."""
+
+    async def give(ctx: ToolContext) -> Any:
+        return make()
+
+    agent = Agent(
+        model=Scripted([[call("give")], "Done."]), tools=[read_named("give", give)], limits=Limits(max_output_chars=10)
+    )
+    events, result = await watch(agent)
+    (told,) = results(events)
+    assert told.error is not None
+    assert re.fullmatch(r".{10}…\[truncated \d+ chars\]", told.error.message)
+    assert result.status == "succeeded"
+
+
+async def test_a_name_that_a_model_made_up_is_not_repeated_whole(autojump_clock: trio.testing.MockClock) -> None:
+    """It stands in the call already."""
+    events, _ = await watch(Agent(model=Scripted([[call("n" * 5000)], "Done."])))
+    (told,) = results(events)
+    assert told.error is not None
+    assert told.error.message == f"There is no tool called '{'n' * 80}'."

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
+import gc
 import logging
 import threading
+import weakref
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import trio
 
-from agentrio import Agent, Limits, Scripted, ToolContext, open_runtime, read_tool
+from agentrio import Agent, Limits, Scripted, ToolContext, open_runtime, read_tool, write_tool
 from agentrio.actors import tool_pool
+from agentrio.actors.runtime import Runtime
 from agentrio.actors.tool_pool import ToolPool, Work
 from agentrio.events import CallProgress, CallStarted
+from agentrio.parts import ToolResult
 from agentrio.providers.scripted import call
 from tests.actors.kit import Log, read_named, results, said, watch
 
@@ -323,3 +329,117 @@ def test_the_stack_of_a_call_without_a_task_is_said_to_be_none() -> None:
     """The warning comes from a shutdown, which must not fail over it."""
     work = Work("look", "s", False, lambda: None, lambda work: None, contextvars.copy_context())
     assert tool_pool._stack(work) == "(not started)"
+
+
+@contextlib.asynccontextmanager
+async def open_pool() -> AsyncIterator[ToolPool]:
+    """A pool by itself."""
+    pool, closing = ToolPool(1, lambda error: None), trio.Event()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(pool.run, closing)
+        yield pool
+        closing.set()
+
+
+def work_for(invoke: Any, report: Any = lambda work: None, name: str = "look", threaded: bool = False) -> Work:
+    return Work(name, "s", threaded, invoke, report, contextvars.copy_context())
+
+
+async def test_a_report_that_fails_is_not_the_pools_end(caplog: pytest.LogCaptureFixture) -> None:
+    """It has the calls of other sessions in it: they go on, and the fault is logged."""
+    log = Log()
+
+    async def look() -> str:
+        await trio.lowlevel.checkpoint()
+        return "seen"
+
+    def fail(work: Work) -> None:
+        raise ZeroDivisionError
+
+    async with open_pool() as pool:
+        pool.start(work_for(look, fail))
+        await pool.wait_quiet()
+        pool.start(work_for(look, lambda work: log(work.value)))
+        await pool.wait_quiet()
+    assert log.lines == ["seen"]
+    assert "the end of a call of tool 'look' of session s could not be told" in caplog.text
+
+
+async def test_what_a_call_came_to_is_kept_until_it_was_told_and_no_longer() -> None:
+    """The traceback of an error leads to the session, and an image may be large."""
+    told: list[tuple[Any, Any]] = []
+
+    async def give() -> str:
+        await trio.lowlevel.checkpoint()
+        return "seen"
+
+    async def fail() -> str:
+        await trio.lowlevel.checkpoint()
+        raise ValueError("x")
+
+    works = [work_for(invoke, lambda work: told.append((work.value, type(work.error)))) for invoke in (give, fail)]
+    async with open_pool() as pool:
+        for work in works:
+            pool.start(work)
+            await pool.wait_quiet()
+    assert told == [("seen", type(None)), (None, ValueError)]
+    assert [(work.value, work.error, work.late, work.task) for work in works] == [(None,) * 4] * 2
+
+
+async def test_a_closed_session_is_not_kept_alive_by_a_thread() -> None:
+    """Nobody can end the thread, which may hang for hours; the conversation must not hang on it."""
+    gate = Gate()
+
+    @read_tool(timeout=0.01)
+    def stall(ctx: ToolContext) -> str:
+        """Waits."""
+        gate.wait()
+        trio.from_thread.run(ctx.progress, "nobody is told")
+        raise ValueError(ctx.call_id)
+
+    async def converse(runtime: Runtime) -> weakref.ref[Any]:
+        agent = Agent(model=Scripted([[call("stall")], "Done."]), tools=[stall])
+        async with runtime.open_session(agent) as session:
+            await session.ask("Go.")
+            return weakref.ref(session._actor.hub)  # the door does not show it
+
+    async with open_runtime() as runtime:
+        hub = await converse(runtime)
+        await trio.testing.wait_all_tasks_blocked()
+        gc.collect()
+        assert (hub(), runtime.orphans) == (None, 1)
+        gate.open.set()
+        await runtime.wait_quiet()
+
+
+async def test_a_deaf_tool_is_named_again_only_after_many_others(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A runtime that lives for months must not remember each session that ever had one."""
+    monkeypatch.setattr(tool_pool, "MOST_WARNED", 2)
+    async with open_pool() as pool:
+        for name in ("a", "b", "a", "c", "a"):
+            pool.abandon(work_for(None, name=name))
+    assert [record.getMessage().split("'")[1] for record in caplog.records] == ["a", "b", "c", "a"]
+
+
+async def test_a_run_whose_pool_is_cancelled_is_stopped(autojump_clock: trio.testing.MockClock) -> None:
+    """The runtime is falling apart: the model must not be told that its write was stopped, as if by someone, and asked
+    what to do next."""
+
+    @write_tool
+    async def pay() -> str:
+        """Pays."""
+        await trio.sleep_forever()
+
+    model = Scripted([[call("pay")], "What a pity."])
+    async with open_runtime() as runtime, runtime.open_session(Agent(model=model, tools=[pay])) as session:
+        run = await session.start("Pay.")
+        await trio.testing.wait_all_tasks_blocked()
+        assert runtime._pool._nursery is not None  # only a fault of the runtime would do it
+        runtime._pool._nursery.cancel_scope.cancel()
+        await run.wait()
+        result = session.value.messages[-1].parts[0]
+    assert isinstance(result, ToolResult)
+    assert (run.result.status, run.result.reason) == ("cancelled", "the runtime's tools were cancelled")
+    assert (result.status, result.uncertain, len(model.requests)) == ("cancelled", True, 1)

@@ -7,6 +7,7 @@ import enum
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,8 +18,8 @@ from agentrio.agent.results import (
     ToolError,
     check_images,
     failure,
+    shorten,
     to_parts,
-    tool_error_json,
     truncate,
 )
 from agentrio.domain.parts import CallError, File, Image, ResultPart, Text
@@ -87,6 +88,52 @@ def test_what_no_model_could_read_is_refused(value: object, reason: str) -> None
     assert str(caught.value) == reason
 
 
+def malformed(part: Any, **fields: Any) -> Any:
+    """A part that holds what its class does not allow, as a tool's own class or a careless one may."""
+    copy = attrs.evolve(part)
+    for name, value in fields.items():
+        object.__setattr__(copy, name, value)
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("part", "reason"),
+    [
+        (malformed(PICTURE, data=b"raw"), "the data of an image is of type bytes; it must be base64 text"),
+        (malformed(PICTURE, media_type=None), "the media type of an image is of type NoneType; it must be text"),
+        (malformed(PAPER, data=None), "the data of a file is of type NoneType; it must be base64 text"),
+        (malformed(PAPER, media_type=5), "the media type of a file is of type int; it must be text"),
+        (malformed(PAPER, name=b"a"), "the name of a file is of type bytes; it must be text"),
+        (malformed(Text("a"), text=None), "the text of a text is of type NoneType; it must be text"),
+        (malformed(Text("a"), text=5), "the text of a text is of type int; it must be text"),
+        (malformed(Text("a"), raw=5), "the raw block of a text is of type int; it must be text"),
+    ],
+)
+@pytest.mark.parametrize("around", [lambda part: part, lambda part: ["see", part]])
+def test_a_part_with_anything_but_text_in_it_is_refused(part: Any, reason: str, around: Any) -> None:
+    """Raw bytes in an image are a likely mistake: they could be neither sent, nor stored, nor measured."""
+    with pytest.raises(ResultError) as caught:
+        to_parts(around(part))
+    assert str(caught.value) == reason
+
+
+class Kind(str, enum.Enum):  # noqa: UP042  # as above
+    PNG = "image/png"
+
+
+class Scan(Image):
+    """An image of the tool's own."""
+
+
+def test_parts_of_a_tools_own_classes_become_ours() -> None:
+    """A conversation holds nothing that could not be written and read back."""
+    parts = to_parts([Scan("aGVsbG8=", Kind.PNG), malformed(File("aGVsbG8=", "a/b"), media_type="a/b\ud800")])
+    assert [type(part) for part in parts] == [Image, File]
+    assert parts == (Image("aGVsbG8=", "image/png"), File("aGVsbG8=", "a/b\ufffd", None))
+    assert isinstance(parts[0], Image)
+    assert type(parts[0].media_type) is str
+
+
 def test_text_is_cut_over_all_parts_and_says_how_much_is_missing() -> None:
     """The limit is for the call, however its text is cut into parts; images are bounded on their own."""
     parts = (Text("abc"), PICTURE, Text("def"), Text("gh"), PAPER)
@@ -106,6 +153,12 @@ def test_what_is_kept_and_what_is_missing_add_up(parts: list[Any], limit: int) -
     missing = max(0, len(whole) - limit)
     assert seen == (whole if not missing else f"{whole[:limit]}…[truncated {missing} chars]")
     assert sum(part is PICTURE for part in cut) == sum(part is PICTURE for part in parts)
+
+
+def test_the_words_of_an_error_are_cut_as_a_text_is() -> None:
+    """A tool that dumps a page into its error must not fill the conversation with it."""
+    assert shorten(CallError("tool_failed", "abc"), 3) == CallError("tool_failed", "abc")
+    assert shorten(CallError("timeout", "abcde"), 3) == CallError("timeout", "abc…[truncated 2 chars]")
 
 
 def test_images_are_counted_and_bounded() -> None:
@@ -160,7 +213,12 @@ def test_a_tool_error_is_understood_out_of_a_nursery() -> None:
     assert failure(ExceptionGroup("", [ToolError("a"), ValueError("secret")])).message == GENERIC_FAILURE
 
 
-def test_a_failed_call_is_told_as_json() -> None:
-    """The form is a contract: models are prompted about it."""
-    told = tool_error_json(CallError("tool_failed", 'No "Oslö".\n'))
-    assert told == '{"error":"tool_failed","message":"No \\"Oslö\\".\\n"}'
+class Speechless(ToolError):
+    def __str__(self) -> str:
+        raise RuntimeError("secret")
+
+
+def test_an_error_that_can_not_say_its_text_is_told_as_any_other() -> None:
+    """Its `__str__` is the tool's code, and runs where nobody awaits an exception."""
+    assert failure(Speechless()).message == GENERIC_FAILURE
+    assert failure(ExceptionGroup("", [ToolError("a"), Speechless()])).message == GENERIC_FAILURE

@@ -235,7 +235,8 @@ class ModelCalls:
         for part in parts:
             if isinstance(part, ToolCall):
                 index += 1
-                part = attrs.evolve(part, id=ids.call_id(run, round, index))
+                id = ids.call_id(run, round, index)
+                part = ToolCall(id, part.provider_id, part.name, part.arguments_json, part.arguments, part.raw)
             made.append(part)
         return tuple(made)
 

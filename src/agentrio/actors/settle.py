@@ -19,8 +19,9 @@ from agentrio.domain.state import CallState
 from agentrio.domain.usage import NO_USAGE, Usage
 
 from .bench import Bench
+from .call_results import failed, stopped
 from .model_calls import ModelCalls
-from .tool_calls import Item, ToolCalls, failed
+from .tool_calls import Item, ToolCalls
 
 
 async def settle(bench: Bench, models: ModelCalls, calls: ToolCalls, *, why: str) -> None:
@@ -105,6 +106,8 @@ async def _close_calls(bench: Bench, calls: ToolCalls) -> None:
 def _events(bench: Bench, calls: ToolCalls, call: CallState, item: Item | None) -> list[StructuralEvent]:
     if item is not None and item.result is not None:
         return calls.events(item)
+    if call.started:  # by a process that is gone: what this one has started is an item, and has its result by now
+        return [CallFinished(bench.origin, stopped(call, "stop"))]
     error = call.problem or CallError("cancelled", "Not started: the run was stopped.")
     return [CallFinished(bench.origin, failed(call.call, error))]
 

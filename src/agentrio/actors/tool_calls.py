@@ -6,7 +6,7 @@ import functools
 import hashlib
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -14,11 +14,11 @@ import trio
 
 from agentrio.agent.arguments import Arguments, check
 from agentrio.agent.context import ToolContext
-from agentrio.agent.results import GENERIC_FAILURE, ResultError, advice, check_images, failure, to_parts, truncate
+from agentrio.agent.results import ResultError, failure
 from agentrio.agent.tool import Tool
+from agentrio.domain import ids
 from agentrio.domain.events import (
     CallFinished,
-    CallKind,
     CallProgress,
     CallProposed,
     CallReturned,
@@ -26,25 +26,50 @@ from agentrio.domain.events import (
     MemoryPatched,
     StructuralEvent,
 )
-from agentrio.domain.parts import CallCategory, CallError, Image, ToolCall, ToolResult
-from agentrio.domain.state import CallState
+from agentrio.domain.parts import CallError, Image, ToolCall, ToolResult
+from agentrio.domain.state import CallState, SessionState
 
 from .bench import Bench
+from .call_results import failed, result_of
 from .cell import current_run
-from .supervise import log
 from .tool_pool import Work
 
-INTERRUPTED = "Skipped due to queued user message."
+NAME_SHOWN = 80  # characters of a tool's name that there is not; models make up names of any length
+
+
+@attrs.define(eq=False)
+class Progress:
+    """Takes what a call has to say of its progress, until it has its result.
+
+    From then on it holds nothing: the tool may keep its context for ever, or be a thread that nobody can end, and must
+    not keep a session alive that is closed.
+    """
+
+    call_id: str
+    bench: Bench | None
+
+    async def __call__(self, text: str, done: float | None, total: float | None) -> None:
+        if self.bench is not None:
+            await self.bench.hub.room()
+        await trio.lowlevel.checkpoint()
+        bench = self.bench
+        if bench is not None:
+            bench.hub.tell([CallProgress(bench.origin, bench.seq, self.call_id, text, done, total)])
 
 
 @attrs.define(eq=False)
 class Item:
-    """A call of the running segment: ``work`` once it has started, ``result`` once nothing more is awaited of it."""
+    """A call of the running segment: ``work`` once it has started, ``result`` once nothing more is awaited of it.
+
+    ``final`` says that the result's images were counted, once and for all.
+    """
 
     call: CallState
     context: ToolContext
+    progress: Progress
     work: Work | None = None
     result: ToolResult | None = None
+    final: bool = False
     patches: tuple[dict[str, Any], ...] = ()
     deadline: float = math.inf
     abandon_at: float = math.inf
@@ -60,7 +85,7 @@ class ToolCalls:
         self.changed: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
         self._missed = False  # something changed while nobody was parked
         self._interrupted = False
-        self._images = 0
+        self._images: int | None = None  # those that the run has returned; None until one returns some
         self.items: list[Item] = []
 
     # Proposing
@@ -73,19 +98,14 @@ class ToolCalls:
     def _proposal(self, call: ToolCall) -> CallProposed:
         bench = self._bench
         tool = bench.agent.by_name.get(call.name)
-        kind: CallKind = "read" if tool is None else tool.kind
-        checked = _unknown(call.name) if tool is None else self._check(tool, call)
-        if isinstance(checked, CallError):
-            return CallProposed(bench.origin, call, kind, "", checked)
-        return CallProposed(
-            bench.origin, attrs.evolve(call, arguments=checked.data), kind, _fingerprint(tool, call.arguments_json)
-        )
-
-    def _check(self, tool: Tool[..., Any], call: ToolCall) -> Arguments | CallError:
+        if tool is None:
+            return CallProposed(bench.origin, call, "read", "", _unknown(call.name))
         checked = check(tool, call.arguments_json)
-        if isinstance(checked, Arguments):
-            self._checked[call.id] = checked
-        return checked
+        if isinstance(checked, CallError):
+            return CallProposed(bench.origin, call, tool.kind, "", checked)
+        self._checked[call.id] = checked
+        known = ToolCall(call.id, call.provider_id, call.name, call.arguments_json, checked.data, call.raw)
+        return CallProposed(bench.origin, known, tool.kind, _fingerprint(tool, checked.data))
 
     # Running
 
@@ -95,7 +115,7 @@ class ToolCalls:
         Returns early, with the rest unstarted, when the user interrupts.
         """
         memory = self._bench.session_state.session.memory
-        self.items = [Item(call, self._context(call.call, memory)) for call in calls]
+        self.items = [self._item(call, memory) for call in calls]
         self._told = 0
         self._interrupted = False
         waiting = deque(self.items)
@@ -138,7 +158,7 @@ class ToolCalls:
         tool = self._bench.agent.by_name.get(call.name)
         if item.problem is not None or tool is None:
             return item.problem or _unknown(call.name)
-        checked = self._checked.get(call.id) or self._check(tool, call)
+        checked = self._checked.pop(call.id, None) or check(tool, call.arguments_json)
         return checked if isinstance(checked, CallError) else (tool, checked)
 
     def _hand_over(self, item: Item, tool: Tool[..., Any], checked: Arguments) -> None:
@@ -161,10 +181,14 @@ class ToolCalls:
         bench.pool.start(work)
 
     def _returned(self, item: Item, work: Work) -> None:
-        """In the pool's task: a call has ended. Nobody is told of one that was abandoned."""
-        self._bench.run.works.discard(work)
-        if item.result is None and item in self.items:
+        """In the pool's task: a call has ended that is still waited for; one that was abandoned tells nobody."""
+        run = self._bench.run
+        run.works.discard(work)
+        if work.ended == "cancelled" and work.why is None:  # not by us: the pool itself is being cancelled
+            run.stop(reason="the runtime's tools were cancelled")
+        try:
             self._conclude(item)
+        finally:
             self._change()
 
     def _change(self) -> None:
@@ -174,9 +198,11 @@ class ToolCalls:
     def _conclude(self, item: Item) -> None:
         bench, work = self._bench, item.work
         assert work is not None
-        item.result = self._result(item, work)
+        item.result = result_of(item.call, work, bench.limits)
         if work.ended in ("returned", "raised"):  # one that was cut off is in no state to be remembered
-            item.patches = tuple(item.context.patches)
+            item.patches = item.context.patches
+        work.forget()
+        item.progress.bench = None
         told = CallReturned(bench.origin, bench.seq, item.call.call.id, item.result.status)
         bench.hub.tell([told])
 
@@ -235,21 +261,30 @@ class ToolCalls:
 
     def events(self, item: Item) -> list[StructuralEvent]:
         """What a call with a result has to tell: the result, then the memory it set."""
-        assert item.result is not None
-        origin = self._bench.origin
-        events: list[StructuralEvent] = [CallFinished(origin, self._within_images(item.call.call, item.result))]
-        events += [MemoryPatched(origin, patch, item.call.call.id) for patch in item.patches]
-        return events
+        origin, call_id = self._bench.origin, item.call.call.id
+        finished = CallFinished(origin, self._within_images(item))
+        return [finished, *[MemoryPatched(origin, patch, call_id) for patch in item.patches]]
 
-    def _within_images(self, call: ToolCall, result: ToolResult) -> ToolResult:
-        """The result, unless its images are too many for the run: counted in call order, whichever returned first."""
-        images = sum(isinstance(part, Image) for part in result.parts)
+    def _within_images(self, item: Item) -> ToolResult:
+        """The result, unless its images are too many for the run: counted in call order, whichever returned first.
+
+        Asked again, where a cancel came before the events were out, it says the same.
+        """
+        result = item.result
+        assert result is not None
+        images = 0 if item.final else _images(result)
+        item.final = True
+        if not images:
+            return result
+        if self._images is None:
+            self._images = _images_of_run(self._bench.session_state)
         most = self._bench.limits.max_images
-        if self._images + images > most:
-            why = f"it holds {images} images, and a run may return {most} in all; {self._images} were returned before"
-            return failed(call, failure(ResultError(why)))
-        self._images += images
-        return result
+        if self._images + images <= most:
+            self._images += images
+            return result
+        why = f"it holds {images} images, and a run may return {most} in all; {self._images} were returned before"
+        item.result = failed(item.call.call, failure(ResultError(why)))
+        return item.result
 
     async def skip(self, calls: tuple[CallState, ...], why: str) -> None:
         """Answer calls without running them. One that was rejected keeps its own reason.
@@ -260,82 +295,48 @@ class ToolCalls:
         results = [failed(item.call, error) for item, error in zip(calls, errors, strict=True)]
         await self._bench.emitter.emit(*[CallFinished(self._bench.origin, result) for result in results])
 
-    def _result(self, item: Item, work: Work) -> ToolResult:
-        call = item.call.call
-        if work.ended == "returned":
-            return self._returned_value(call, work.value)
-        if work.ended == "raised":
-            return failed(call, _raised(call, work.error))
-        return stopped(item.call, work)
-
-    def _returned_value(self, call: ToolCall, value: Any) -> ToolResult:
-        limits = self._bench.limits
-        try:
-            parts = to_parts(value)
-            check_images(parts, max_bytes=limits.max_image_bytes, max_images=limits.max_images)
-        except ResultError as error:
-            log.warning(
-                "tool %r of call %s returned what can't be sent: %s%s", call.name, call.id, error, advice(value)
-            )
-            return failed(call, failure(error))
-        return ToolResult(call.id, call.name, "succeeded", truncate(parts, limits.max_output_chars))
-
-    def _context(self, call: ToolCall, memory: Any) -> ToolContext:
-        bench = self._bench
-        return ToolContext(
+    def _item(self, call: CallState, memory: Mapping[str, Any]) -> Item:
+        bench, call_id = self._bench, call.call.id
+        progress = Progress(call_id, bench)
+        context = ToolContext(
             session_id=bench.run.session_id,
             run_id=bench.run.id,
-            call_id=call.id,
+            call_id=call_id,
             agent=bench.agent.name,
             identity=bench.identity,
             memory=memory,
             services=bench.services,
-            report=self._reporter(call.id),
+            report=progress,
         )
+        return Item(call, context, progress)
 
-    def _reporter(self, call_id: str) -> Callable[..., Any]:
-        bench = self._bench
 
-        async def report(text: str, done: float | None, total: float | None) -> None:
-            await bench.hub.room()
-            await trio.lowlevel.checkpoint()
-            if any(item.call.call.id == call_id and item.result is None for item in self.items):
-                bench.hub.tell([CallProgress(bench.origin, bench.seq, call_id, text, done, total)])
+def _images(result: ToolResult) -> int:
+    return sum(isinstance(part, Image) for part in result.parts)
 
-        return report
+
+def _images_of_run(state: SessionState) -> int:
+    """How many images the open run has returned, also before it was resumed."""
+    run = state.run
+    assert run is not None
+    ours = {ids.results_id(run.id, round) for round in range(1, run.rounds + 1)}
+    messages = [message for message in state.session.messages if message.id in ours]
+    return sum(_images(part) for message in messages for part in message.parts if isinstance(part, ToolResult))
 
 
 def _unknown(name: str) -> CallError:
-    return CallError("unknown_tool", f"There is no tool called {name!r}.")
+    return CallError("unknown_tool", f"There is no tool called {name[:NAME_SHOWN]!r}.")
 
 
-def _fingerprint(tool: Tool[..., Any] | None, arguments_json: str) -> str:
-    assert tool is not None
-    return hashlib.sha256(f"{tool.fingerprint}\n{arguments_json}".encode("utf-8", "replace")).hexdigest()[:32]
+def _fingerprint(tool: Tool[..., Any], arguments: Mapping[str, Any]) -> str:
+    """Of what is asked for, however the model spells it: the order of names and white space make no difference."""
+    return hashlib.sha256(f"{tool.fingerprint}\n{_ordered(arguments)!a}".encode()).hexdigest()[:32]
 
 
-def failed(call: ToolCall, error: CallError) -> ToolResult:
-    """The result of a call that did not do what was asked."""
-    statuses: dict[CallCategory, Any] = {"denied": "denied", "skipped": "skipped", "cancelled": "cancelled"}
-    return ToolResult(call.id, call.name, statuses.get(error.category, "failed"), error=error)
-
-
-def _raised(call: ToolCall, error: Exception | None) -> CallError:
-    assert error is not None
-    told = failure(error)
-    if told.message == GENERIC_FAILURE:
-        log.warning("tool %r of call %s failed", call.name, call.id, exc_info=error)
-    return told
-
-
-def stopped(call: CallState, work: Work) -> ToolResult:
-    """The result of a call whose work was cancelled, or is no longer waited for."""
-    uncertain = call.kind == "write"
-    tail = " It may have taken effect." if uncertain else ""
-    if work.why == "timeout":
-        error = CallError("timeout", "The tool took too long and was stopped." + tail)
-    elif work.why == "interrupt":
-        error = CallError("skipped", INTERRUPTED)
-    else:
-        error = CallError("cancelled", "The call was stopped while running." + tail)
-    return attrs.evolve(failed(call.call, error), uncertain=uncertain)
+def _ordered(value: Any) -> Any:
+    """JSON with its names in order, as tuples and lists: a third of the time that JSON text would take."""
+    if type(value) is dict:
+        return tuple([(name, _ordered(value[name])) for name in sorted(value)])
+    if type(value) is list:
+        return [_ordered(item) for item in value]
+    return value

@@ -20,8 +20,13 @@ from .supervise import EXITS, cancel_is_pending, log, shielded
 
 MOST_ORPHANED_THREADS = 32  # the thread limiter grows by one for each, up to here
 PATIENCE = 1.0  # seconds; a closing runtime names the tools it waits for after this
+MOST_WARNED = 1000  # tools of sessions that were named as deaf and are not named again; some sessions live long
 
 Why: TypeAlias = Literal["stop", "timeout", "interrupt"]
+
+
+def _nothing(*_: object) -> None:
+    pass
 
 
 @attrs.define(eq=False)
@@ -49,13 +54,27 @@ class Work:
     task: trio.lowlevel.Task | None = None
     in_thread: bool = False
     late: Callable[[], Any] | None = None
-    left: trio.Event = attrs.field(factory=trio.Event)
+    left: trio.Event | None = None
+    """Set when a thread that is waited for in the grace has ended, or is waited for no longer."""
 
     def cancel(self, why: Why) -> None:
         """Stop the call; the first reason stays."""
         if self.why is None:
             self.why = why
         self.scope.cancel()
+
+    def forget(self) -> None:
+        """Let go of what it brought, and of whom it tells.
+
+        A thread may outlive its session by hours, and the traceback of an error leads to all that was under way.
+        """
+        self.invoke = self.report = _nothing
+        self.value = self.error = self.late = None
+
+    def nobody_waits(self) -> None:
+        """Wake who waits for the thread."""
+        if self.left is not None:
+            self.left.set()
 
 
 class ToolPool:
@@ -99,9 +118,11 @@ class ToolPool:
         if work.ended is not None or work.abandoned:
             return
         work.abandoned = True
-        work.left.set()
+        work.nobody_waits()
         key = (work.session, work.name)
         if key not in self._warned:
+            if len(self._warned) >= MOST_WARNED:
+                self._warned.clear()
             self._warned.add(key)
             log.warning("tool %r of session %s ignores its cancellation; it is left to itself", *reversed(key))
 
@@ -129,9 +150,18 @@ class ToolPool:
         self._running.discard(work)
         self._changed.unpark_all()
         if not self._exiting:
-            work.report(work)
+            self._report(work)
+        work.task = None
         if theirs is not None:
             raise theirs
+
+    def _report(self, work: Work) -> None:
+        """Tell whoever waits. A fault of theirs is not the pool's, which has calls of other sessions in it."""
+        try:
+            work.report(work)
+        except Exception:
+            log.exception("the end of a call of tool %r of session %s could not be told", work.name, work.session)
+        work.forget()
 
     def _take_error(self, work: Work, error: BaseException) -> BaseException | None:
         """Note what a call raised, pass an exit of the program on, and give back the pool's cancel.
@@ -164,6 +194,7 @@ class ToolPool:
             if not work.grace:
                 raise
             if work.in_thread:  # pragma: no branch - else it has ended since the cancel was asked for: a race
+                work.left = trio.Event()
                 with shielded(work.grace):
                     await work.left.wait()  # noqa: ASYNC102  # shielded, by our helper
             if work.late is None or work.abandoned:
@@ -183,6 +214,7 @@ class ToolPool:
             if len(self._orphaned_threads) <= MOST_ORPHANED_THREADS:
                 self._threads.total_tokens -= 1
             self._orphaned_threads.discard(work)
+            work.forget()
             self._changed.unpark_all()
 
     async def _name_stragglers(self) -> None:
@@ -214,7 +246,7 @@ class _ThreadSlot:
     def release_on_behalf_of(self, borrower: object) -> None:
         self.limiter.release_on_behalf_of(borrower)
         self.work.in_thread = False
-        self.work.left.set()
+        self.work.nobody_waits()
         self.back(self.work)
 
 

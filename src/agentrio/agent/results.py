@@ -42,15 +42,27 @@ def to_parts(value: object) -> tuple[ResultPart, ...]:
 
 
 def _part(value: object) -> ResultPart | None:
+    """A part of our own making, whatever the tool's has for a class, with texts in it and nothing else."""
     match value:
         case str():
             return Text(_plain(value))
         case Text(text=text, raw=raw):
-            return Text(_plain(text), raw)
-        case Image() | File():
-            return value
+            return Text(_checked(text, "text", value), None if raw is None else _checked(raw, "raw block", value))
+        case Image(data=data, media_type=media_type):
+            return Image(_checked(data, "data", value), _checked(media_type, "media type", value))
+        case File(data=data, media_type=media_type, name=name):
+            told = None if name is None else _checked(name, "name", value)
+            return File(_checked(data, "data", value), _checked(media_type, "media type", value), told)
         case _:
             return None
+
+
+def _checked(value: object, what: str, part: Text | Image | File) -> str:
+    if isinstance(value, str):
+        return _plain(value)
+    noun = "a text" if isinstance(part, Text) else "an image" if isinstance(part, Image) else "a file"
+    wanted = "base64 text" if what == "data" else "text"
+    raise ResultError(f"the {what} of {noun} is of type {type(value).__name__}; it must be {wanted}")
 
 
 def _plain(text: str) -> str:
@@ -81,7 +93,7 @@ def advice(value: object) -> str:
         return "; await it in the tool"
     if inspect.isgenerator(first):
         return "; make a list of it"
-    return "; return its .model_dump()" if hasattr(first, "model_dump") else ""
+    return "; return its .model_dump()" if hasattr(type(first), "model_dump") else ""
 
 
 def truncate(parts: Sequence[ResultPart], max_chars: int) -> tuple[ResultPart, ...]:
@@ -103,6 +115,14 @@ def truncate(parts: Sequence[ResultPart], max_chars: int) -> tuple[ResultPart, .
         kept.append(part)
     kept[last] = Text(f"{end}…[truncated {missing} chars]")
     return tuple(kept)
+
+
+def shorten(error: CallError, max_chars: int) -> CallError:
+    """The error with its message cut as ``truncate`` cuts a result's text."""
+    missing = len(error.message) - max_chars
+    if missing <= 0:
+        return error
+    return CallError(error.category, f"{error.message[:max_chars]}…[truncated {missing} chars]")
 
 
 def check_images(parts: Sequence[ResultPart], *, max_bytes: int, max_images: int) -> int:
@@ -138,7 +158,8 @@ def _check_binary(part: Image | File, max_bytes: int) -> None:
 def failure(error: Exception) -> CallError:
     """What the model is told of an exception that left a tool.
 
-    A group of nothing but ToolErrors, as a nursery raises it, counts as one.
+    A group of nothing but ToolErrors, as a nursery raises it, counts as one. One that can't say its own text counts as
+    any other exception.
     """
     told = _told(error)
     if told is None or not (text := "; ".join(filter(None, told))):
@@ -151,12 +172,14 @@ def _told(error: BaseException) -> list[str] | None:
         inner = [_told(each) for each in error.exceptions]
         return None if None in inner else [text for texts in inner if texts for text in texts]
     if isinstance(error, ToolError):
-        return [_plain(str(error)).strip()]
+        return _words(error)
     if isinstance(error, ResultError):
         return [f"The tool returned what can't be sent: {error}."]
     return None
 
 
-def tool_error_json(error: CallError) -> str:
-    """A failed call as the model reads it: ``{"error": category, "message": ...}``."""
-    return js_json({"error": error.category, "message": error.message})
+def _words(error: ToolError) -> list[str] | None:
+    try:
+        return [_plain(str(error)).strip()]
+    except Exception:  # its __str__ is the tool's
+        return None

@@ -1,0 +1,80 @@
+"""What a call came to: the result that the model is told of a work that returned, raised, or was cut off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from agentrio.agent.results import (
+    GENERIC_FAILURE,
+    ResultError,
+    advice,
+    check_images,
+    failure,
+    shorten,
+    to_parts,
+    truncate,
+)
+from agentrio.domain.limits import Limits
+from agentrio.domain.parts import CallCategory, CallError, ToolCall, ToolResult
+from agentrio.domain.state import CallState
+
+from .supervise import log
+from .tool_pool import Why, Work
+
+INTERRUPTED = "Skipped due to queued user message."
+
+
+def result_of(call: CallState, work: Work, limits: Limits) -> ToolResult:
+    """The result of a call whose work has ended, or is no longer waited for. It raises nothing.
+
+    What a tool returned or raised may have code of its own (a list, a string, an attribute of its making), which runs
+    where it is read: whatever that raises fails this call, and not the pool in whose task it is read.
+    """
+    try:
+        if work.ended == "returned":
+            return _returned(call.call, work.value, limits)
+        if work.ended == "raised":
+            return failed(call.call, shorten(_raised(call.call, work.error), limits.max_output_chars))
+    except Exception as error:
+        log.warning("what tool %r of call %s gave can't be read", call.call.name, call.call.id, exc_info=error)
+        return failed(call.call, failure(ResultError("it can't be read")))
+    return stopped(call, work.why)
+
+
+def _returned(call: ToolCall, value: Any, limits: Limits) -> ToolResult:
+    try:
+        parts = to_parts(value)
+        check_images(parts, max_bytes=limits.max_image_bytes, max_images=limits.max_images)
+    except ResultError as error:
+        log.warning("tool %r of call %s returned what can't be sent: %s%s", call.name, call.id, error, advice(value))
+        return failed(call, shorten(failure(error), limits.max_output_chars))
+    return ToolResult(call.id, call.name, "succeeded", truncate(parts, limits.max_output_chars))
+
+
+def _raised(call: ToolCall, error: Exception | None) -> CallError:
+    assert error is not None
+    told = failure(error)
+    if told.message == GENERIC_FAILURE:
+        log.warning("tool %r of call %s failed", call.name, call.id, exc_info=error)
+    return told
+
+
+def failed(call: ToolCall, error: CallError) -> ToolResult:
+    """The result of a call that did not do what was asked."""
+    statuses: dict[CallCategory, Any] = {"denied": "denied", "skipped": "skipped", "cancelled": "cancelled"}
+    return ToolResult(call.id, call.name, statuses.get(error.category, "failed"), error=error)
+
+
+def stopped(call: CallState, why: Why | None) -> ToolResult:
+    """The result of a call that had started and was cancelled, or is no longer waited for: of a write, uncertain."""
+    uncertain = call.kind == "write"
+    tail = " It may have taken effect." if uncertain else ""
+    if why == "timeout":
+        error = CallError("timeout", "The tool took too long and was stopped." + tail)
+    elif why == "interrupt":
+        error = CallError("skipped", INTERRUPTED)
+    else:
+        error = CallError("cancelled", "The call was stopped while running." + tail)
+    return attrs.evolve(failed(call.call, error), uncertain=uncertain)

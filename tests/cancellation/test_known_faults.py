@@ -7,23 +7,34 @@ terms; the assertions are what is right.
 from __future__ import annotations
 
 import gc
+import json
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import pytest
 import trio
 import trio.testing
 
-from agentrio import Agent, Anthropic, Scripted, Session, open_runtime, read_tool, write_tool
+from agentrio import (
+    Agent,
+    Anthropic,
+    OpenAIChat,
+    OpenAIResponses,
+    Scripted,
+    Session,
+    open_runtime,
+    read_tool,
+    write_tool,
+)
 from agentrio.actors.handle import RunStream, SessionHandle
 from agentrio.actors.readers import Reader
 from agentrio.agent.tool import Tool
-from agentrio.domain.messages import ModelTag
-from agentrio.domain.parts import ToolResult
+from agentrio.domain.messages import Message, ModelTag
+from agentrio.domain.parts import CallError, Text, ToolCall, ToolResult
 from agentrio.domain.render import ModelRequest
 from agentrio.events import CallFinished, CallReturned, CallStarted, Event, RunEnded, TextDelta
 from agentrio.providers.base import ModelClient, ModelStream, Timeouts
@@ -299,6 +310,59 @@ async def test_b10_behind_a_stop_come_what_was_published_and_the_ending(
     assert 500 < sum(isinstance(event, TextDelta) for event in rest) < 1_000
     assert endings(rest[-1:]) == ["cancelled"]
     assert check_events(rest, run.id) == []
+
+
+B12_MODELS: dict[str, Callable[[str], Any]] = {
+    "messages": lambda url: Anthropic("claude-loopback", api_key="key", base_url=url),
+    "chat": lambda url: OpenAIChat("gpt-loopback", api_key="key", base_url=f"{url}/v1"),
+    "responses": lambda url: OpenAIResponses("gpt-loopback", api_key="key", base_url=f"{url}/v1"),
+}
+
+
+def sent_arguments(body: Any) -> list[Any]:
+    """The arguments of each call in a request's history, whichever wire it is of."""
+    if isinstance(body, list):
+        return [found for item in body for found in sent_arguments(item)]
+    if not isinstance(body, dict):
+        return []
+    if body.get("type") == "tool_use":
+        return [body["input"]]
+    if "arguments" in body:
+        return [json.loads(body["arguments"])]
+    return [found for item in body.values() for found in sent_arguments(item)]
+
+
+@pytest.mark.parametrize("wire", B12_MODELS)
+async def test_b12_a_stored_call_with_half_its_arguments_blocks_nothing(wire: str, holding_clock: HoldingClock) -> None:
+    """It was answered once as interrupted; it is sent as an object, and nobody holds it against the tool's schema."""
+
+    @read_tool
+    async def look(path: str) -> str:
+        """Looks."""
+        return path
+
+    broken = ToolCall("c_s-r1_1_0", "toolu_1", "look", '{"pa', None)
+    lost = ToolResult(broken.id, "look", "cancelled", error=CallError("cancelled", "Not started."))
+    old = Session(
+        "s",
+        messages=(
+            Message("s-r1-p", "user", (Text("Look."),)),
+            Message("s-r1-1a1", "assistant", (Text("I look."), broken), interrupted=True),
+            Message("s-r1-1t", "tool", (lost,)),
+        ),
+        runs=1,
+    )
+    value = Session.from_json(old.to_json())
+    assert value == old
+    async with open_model_server([TextReply("Fine.")]) as server, open_runtime() as runtime:
+        declared: Agent[Any] = Agent(model=B12_MODELS[wire](server.base_url), tools=[look])
+        async with runtime.open_session(declared, value=value) as session:
+            result = await session.ask("And now?")
+            assert (result.status, result.text) == ("succeeded", "Fine.")
+            assert session.value.messages[:3] == old.messages
+        (exchange,) = server.record
+    history = {key: item for key, item in cast("dict[str, Any]", exchange.body).items() if key != "tools"}
+    assert sent_arguments(history) == [{}]
 
 
 # C. Scopes, tasks, leaks

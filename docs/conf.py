@@ -74,7 +74,8 @@ SERVERS = """\
 # Servers of the Chat Completions wire
 
 Written from `presets.toml`, where each fact stands with its source. What is not listed is as the wire's own
-documentation has it. [How to choose one](howto/providers.md) says how they are named; Anthropic and OpenAI's Responses
+documentation has it. Where a source could not be read, so that nothing confirms the fact, it is marked as not
+confirmed. [How to choose one](howto/providers.md) says how they are named; Anthropic and OpenAI's Responses
 API have wires of their own.
 """
 
@@ -90,11 +91,13 @@ def _server(preset: Any) -> str:
     lines = [f"## {preset.name}", "", f"{preset.title}.", ""]
     if preset.sources:
         lines += ["| fact | value | source |", "|---|---|---|"]
+    doubt = " (not confirmed)"
     for fact, source in preset.sources.items():
         home = next(it for it in (preset, preset.dialect, preset.reading) if hasattr(it, fact))
         value = getattr(home, fact)
         told = {True: "yes", False: "no"}.get(value, f"`{value}`")
-        lines.append(f"| {fact.replace('_', ' ')} | {told} | {f'<{source}>' if '://' in source else source} |")
+        shown = f"<{source}>" if "://" in source else source
+        lines.append(f"| {fact.replace('_', ' ')} | {told} | {shown}{doubt if fact in preset.unconfirmed else ''} |")
     return "\n".join([*lines, ""])
 
 

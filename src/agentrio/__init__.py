@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .domain.status import Failure as Failure
     from .domain.status import RunResult as RunResult
     from .domain.status import Suspension as Suspension
+    from .domain.usage import Prices as Prices
     from .domain.usage import Usage as Usage
     from .providers.anthropic import Anthropic as Anthropic
     from .providers.openai_chat import OpenAIChat as OpenAIChat
@@ -85,6 +86,7 @@ _HOME = {
     "Tool": "agent.tool",
     "ToolContext": "agent.context",
     "ToolError": "agent.results",
+    "Prices": "domain.usage",
     "Usage": "domain.usage",
     "WouldDeadlock": "domain.errors",
     "ask": "actors.script",

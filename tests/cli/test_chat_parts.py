@@ -134,7 +134,9 @@ def test_small_commands(tmp_path: Path) -> None:
         return perform(command, talked)
 
     assert told("/quit") == Done(outcome=0)
-    assert told("/usage") == Done("1 tokens in, 2 out")
+    assert told("/usage") == Done("1 tokens in, 2 out, at a cost that is not known")
+    talked = Talked(talked.value, Usage(1, 2, cost=Decimal("0.5")))
+    assert told("/usage") == Done("1 tokens in, 2 out, $0.5000")
     assert "/load FILE" in told("/help").note
     assert "no /" in told("/").note
     assert told(f"/save {file}").note == f"0 messages are in {file}"

@@ -218,12 +218,59 @@ def test_a_run_ends_with_status_code_and_reason(at: SessionState, status: str, c
     assert step.text == (at.run.text if at.run is not None else None)
 
 
-def test_a_cost_below_the_limit_or_unknown_ends_nothing() -> None:
-    """Where no price is known the limit can't be held; it is not held against the run."""
+def test_a_cost_below_the_limit_ends_nothing() -> None:
+    """And before the first response there is none."""
     limits = Limits(max_cost=1, max_total_tokens=100)
+    usage = Usage(input=5, cost=Decimal("0.5"))
 
     assert plan(state(limits=limits)) == CallModel(1)
-    assert plan(state(limits=limits, usage=Usage(input=5, cost=Decimal("0.5")))) == CallModel(1)
+    assert plan(after_round("pause", limits=limits, usage=usage, round_usage=usage)) == CallModel(2)
+
+
+@pytest.mark.parametrize("lost", ["usage", "discarded"])
+@pytest.mark.parametrize("stop_reason", ["pause", "end"])
+def test_a_limit_of_money_is_never_passed_over_where_the_price_is_not_known(stop_reason: str, lost: str) -> None:
+    """Also where the run has its answer, which is kept: with a longer run the limit would not have held."""
+    known, unknown = Usage(input=5, cost=Decimal("0.5")), Usage(input=5)
+    used = {"usage": known, "discarded": known} | {lost: unknown}
+    step = plan(after_round(stop_reason, limits=Limits(max_cost=1), model="m", text="Rain.", round_usage=known, **used))
+
+    assert isinstance(step, Finish)
+    assert step.failure is not None
+    assert (step.status, step.failure.code, step.text) == ("error", "limit", "Rain.")
+    assert "Limits.max_cost can't be held: what m costs is not known. Give the model prices=" in step.failure.message
+
+
+def test_a_run_that_failed_is_told_its_own_reason_not_that_of_a_limit() -> None:
+    """The first thing that went wrong."""
+    failure = Failure("error", "It broke.", "dependency_failed")
+    at = after_round(None, limits=Limits(max_cost=1), usage=Usage(1), failure=failure)
+    assert plan(at) == Finish("error", failure, "")
+
+
+@pytest.mark.parametrize("name", ["max_total_tokens", "max_cost"])
+def test_a_run_whose_server_tells_no_usage_does_not_go_on_uncounted(name: str) -> None:
+    """It ends by its limit; but an answer that is there is an answer."""
+    most: dict[str, Any] = {name: 100}
+    limits = Limits(**most)
+    step = plan(after_round("pause", limits=limits))
+
+    assert isinstance(step, Finish)
+    assert step.failure is not None
+    assert (step.status, step.failure.code) == ("error", "limit")
+    assert f"Limits.{name} can't be held: the server of the model does not tell" in step.failure.message
+    assert plan(after_round("end", limits=limits, text="Rain.")) == Finish("succeeded", None, "Rain.")
+    told = Usage(cost=Decimal("0.1"))
+    assert plan(after_round("pause", limits=limits, usage=told, round_usage=told)) == CallModel(2)
+
+
+def test_money_that_attempts_in_vain_had_cost_counts_too() -> None:
+    """They were paid for."""
+    half = Usage(input=5, cost=Decimal("0.5"))
+    step = plan(after_round("pause", limits=Limits(max_cost=1), usage=half, discarded=half, round_usage=half))
+    assert isinstance(step, Finish)
+    assert step.failure is not None
+    assert "1 US dollars" in step.failure.message
 
 
 def test_no_open_run_has_no_next_step() -> None:

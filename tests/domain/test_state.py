@@ -243,6 +243,7 @@ def test_the_end_of_a_round_counts_only_what_no_message_has_counted() -> None:
 
     assert (stored.usage, stored.discarded, stored.round_open) == (Usage(input=3), Usage(input=1), False)
     assert (lost.usage, lost.discarded, lost.failure) == (Usage(input=5), Usage(input=2), failure)
+    assert (stored.round_usage, lost.round_usage) == (Usage(input=3), Usage(input=5))
 
 
 def test_a_new_round_forgets_the_stop_reason_of_the_last_one() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -17,7 +17,7 @@ from agentrio.domain.limits import Limits
 from agentrio.domain.messages import Message, ModelTag, memoised, user_message
 from agentrio.domain.parts import File, Image, Text, Thinking, ToolCall
 from agentrio.domain.status import Failure, RunResult
-from agentrio.domain.usage import NO_USAGE, Usage
+from agentrio.domain.usage import NO_USAGE, Prices, Usage
 
 from . import values
 
@@ -101,12 +101,44 @@ def test_usage_adds_up_in_any_grouping_and_order(a: Usage, b: Usage, c: Usage) -
 
 
 def test_reasoning_is_counted_within_output_and_a_missing_price_is_not_zero() -> None:
-    """Counting it twice would bill twice; None where no price is known is not the sum's end."""
+    """Counting it twice would bill twice. A cost of nothing used is no gap; one of tokens is, and the sum shows it."""
     assert Usage(input=1, output=5, cache_read=10, cache_write=100, reasoning=3).total == 116
     assert (Usage(cost=None) + Usage(cost=None)).cost is None
     assert (Usage(cost=Decimal("0.1")) + Usage(cost=None)).cost == Decimal("0.1")
     assert (Usage(cost=None) + Usage(cost=Decimal("0.2"))).cost == Decimal("0.2")
     assert (Usage(cost=Decimal("0.1")) + Usage(cost=Decimal("0.2"))).cost == Decimal("0.3")
+    assert (Usage(1, cost=Decimal("0.1")) + Usage(2)).cost is None
+    assert (Usage(2) + Usage(1, cost=Decimal("0.1"))).cost is None
+    assert (Usage(1, cost=Decimal("0.1")) + Usage(2) + Usage(1, cost=Decimal("0.1"))).cost is None
+
+
+def test_prices_are_dollars_for_a_million_tokens() -> None:
+    """Reasoning is output; what a cache was read for costs as other input unless its own price is known."""
+    usage = Usage(input=1_000_000, output=500_000, cache_read=100_000, cache_write=10_000, reasoning=400_000)
+
+    assert Prices(input=2, output="10.5").cost(usage) == Decimal("7.47")
+    own = Prices(input=2, output="10.5", cache_read=Decimal("0.2"), cache_write="2.5")
+    assert own.cost(usage) == Decimal("7.295")
+    assert Prices(input=0, output=0).cost(usage) == 0
+    assert own == Prices(input=Decimal(2), output="10.50", cache_read="0.2", cache_write="2.5")
+
+
+@pytest.mark.parametrize("field", ["input", "output", "cache_read", "cache_write"])
+@pytest.mark.parametrize(
+    "value", [-1, "-0.1", "NaN", "inf", "", "cheap", True, [], Decimal("inf"), float("nan")], ids=repr
+)
+def test_what_is_no_price_is_refused_by_name(field: str, value: Any) -> None:
+    """A wrong price would show on the bill only."""
+    with pytest.raises(DeclarationError, match=rf"Prices\.{field} is .*; it must be US dollars .* not negative\.$"):
+        Prices(**{"input": 1, "output": 1, field: value})
+
+
+def test_a_price_must_be_given_and_a_float_is_told_how_to_be_one() -> None:
+    """0.1 is not a tenth."""
+    with pytest.raises(DeclarationError, match=r"Prices\.input is 0\.1; .*; write '0\.1'\."):
+        Prices(input=cast(Any, 0.1), output=1)
+    with pytest.raises(DeclarationError, match=r"Prices\.output is None"):
+        Prices(input=1, output=cast(Any, None))
 
 
 def test_adding_to_a_total_leaves_its_parts_alone() -> None:

@@ -547,8 +547,8 @@ def test_h14_usage_is_clamped(found: dict[str, Any], usage: Usage) -> None:
 def test_reasoning_counted_beside_the_completion_is_added_where_the_preset_says_so() -> None:
     """xAI and Gemini; the total tells."""
     found = {"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 20}
-    assert usage_of(found, output_from_total=True) == Usage(10, 10, reasoning=6)
-    assert usage_of(found | {"total_tokens": 14}, output_from_total=True) == Usage(10, 4)
+    assert usage_of(found, Reading(output_from_total=True)) == Usage(10, 10, reasoning=6)
+    assert usage_of(found | {"total_tokens": 14}, Reading(output_from_total=True)) == Usage(10, 4)
     assert usage_of(found) == Usage(10, 4)
 
 

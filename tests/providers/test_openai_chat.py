@@ -273,6 +273,7 @@ async def test_further_fields_and_headers_are_sent() -> None:
         ({"client": object()}, "OpenAIChat.client"),
         ({"extra": {"model": "x", "stream": False}}, "must not have model, stream"),
         ({"extra": {"x": object()}}, "can't be sent as JSON"),
+        ({"prices": 3}, r"OpenAIChat.prices is 3; it must be Prices"),
     ],
 )
 def test_a_wrong_declaration_is_refused(values: dict[str, Any], words: str) -> None:
@@ -293,4 +294,5 @@ def test_the_server_follows_from_preset_and_address() -> None:
 def test_a_declaration_never_shows_its_key() -> None:
     """Nor headers and further fields, which may hold one."""
     model = OpenAIChat("m", preset="groq", api_key=KEY, headers={"x": "secret"}, extra={"y": "secret"})
-    assert repr(model) == "OpenAIChat(model='m', preset='groq', base_url=None, max_tokens=None, api_version=None)"
+    told = "model='m', preset='groq', base_url=None, max_tokens=None, api_version=None, prices=None"
+    assert repr(model) == f"OpenAIChat({told})"

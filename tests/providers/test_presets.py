@@ -45,6 +45,9 @@ def test_each_fact_has_a_source() -> None:
         ('images = { is = "yes", from = "x" }', r"a\.images can't be 'yes'"),
         ('ids = { is = "ten", from = "x" }', r"a\.ids can't be 'ten'"),
         ("key = { is = 3, from = 'x' }", r"a\.key can't be 3"),
+        ('key = { is = "KEY", from = "x", unconfirmed = false }', r"a\.key is unconfirmed = true, or"),
+        ('title = "B"', "Cannot overwrite a value"),
+        ('reading = { is = "x", from = "x" }', r"a\.reading is no known fact"),
         ("", "cites for nothing: x"),
     ],
 )
@@ -53,6 +56,16 @@ def test_a_wrong_file_is_refused(facts: str, words: str) -> None:
     text = f'[a]\ntitle = "A"\nsources.x = "https://example.org"\n{facts}\n'
     with pytest.raises(ValueError, match=words):
         read_presets(text.encode())
+
+
+def test_a_fact_that_nothing_confirms_says_so() -> None:
+    """In the file, where code and the page of servers can read it."""
+    facts = 'key = { is = "KEY", from = "x", unconfirmed = true }\nfiles = { is = true, from = "x" }'
+    text = f'[a]\ntitle = "A"\nsources.x = "https://example.org"\n{facts}\n'
+    found = read_presets(text.encode())["a"]
+    assert (found.key, found.dialect.files, found.unconfirmed) == ("KEY", True, frozenset({"key"}))
+    for known in presets().values():
+        assert known.unconfirmed <= known.sources.keys()
 
 
 def test_an_unknown_preset_is_refused_with_those_that_there_are() -> None:

@@ -19,6 +19,7 @@ from agentrio.agent.agent import Agent
 from agentrio.domain.errors import DeclarationError, SessionClosed
 from agentrio.domain.identity import Identity
 from agentrio.domain.state import Session
+from agentrio.providers.base import PricedClient
 from agentrio.stores.base import NullJournal
 
 from .handle import ReaderBlock, SessionHandle
@@ -117,7 +118,8 @@ class Runtime:
         Slow imports that the agent's model needs happen here, in a thread.
 
         Raises:
-            DeclarationError: no agent of that name was given to ``open_runtime``.
+            DeclarationError: no agent of that name was given to ``open_runtime``; or it has a ``max_cost``, and one of
+                its models a price that can't be known.
             SessionClosed: the runtime is closing.
             ValueError, TypeError: the id is taken by a session that is open, differs from the value's, or is no text;
                 the value is no Session.
@@ -126,7 +128,7 @@ class Runtime:
         declared = self._agent(agent)
         session = self._value(declared, id, value)
         self._check_free(session.id)
-        await self._models.client(declared.model)
+        await self._open_models(declared)
         self._check_free(session.id)
         around = Surroundings(self._pool, self._models.client, self._rng, self._taps, NullJournal())
         actor = SessionActor(around, declared, session, identity, services)
@@ -139,6 +141,17 @@ class Runtime:
             actor.close()
             raise
         return SessionHandle(actor)
+
+    async def _open_models(self, agent: Agent[Any]) -> None:
+        """The agent's model; with a limit of money its fallbacks too, as each must be able to keep it."""
+        limited = agent.limits.max_cost is not None
+        for model in agent.models if limited else (agent.model,):
+            client = await self._models.client(model)
+            if limited and isinstance(client, PricedClient) and client.unpriced is not None:
+                raise DeclarationError(
+                    f"Agent {agent.name!r}: Limits.max_cost can't be held, as what {model.tag.model} costs is not "
+                    f"known: {client.unpriced}. Or leave max_cost out."
+                )
 
     async def _host(self, actor: SessionActor) -> None:
         try:

@@ -140,7 +140,10 @@ def _between_rounds(state: SessionState, run: RunState) -> Step:
     ending = None if run.rounds == 0 else _ending(run)
     if ending is not None and ending.status != "succeeded":
         return ending
-    over = _over_limit(run)
+    unpriced = _unpriced(run)
+    if unpriced is not None:
+        return unpriced
+    over = _over_limit(run) or _untold(run)
     if over is not None:  # what waits is kept: no round is left that could answer it
         return over if ending is None or run.injected else ending
     if not run.injected:
@@ -161,12 +164,41 @@ def _over_limit(run: RunState) -> Finish | None:
     limits = run.limits
     if run.rounds >= limits.max_rounds:
         return _fail("max_rounds", f"The run reached its {limits.max_rounds} rounds.", recoverable=True)
-    if limits.max_total_tokens is not None and run.usage.total + run.discarded.total >= limits.max_total_tokens:
+    used = run.usage + run.discarded
+    if limits.max_total_tokens is not None and used.total >= limits.max_total_tokens:
         return _fail("limit", f"The run used its {limits.max_total_tokens} tokens.")
-    cost = run.usage.cost
-    if limits.max_cost is not None and cost is not None and cost >= limits.max_cost:
+    if limits.max_cost is not None and used.cost is not None and used.cost >= limits.max_cost:
         return _fail("limit", f"The run used its {limits.max_cost} US dollars.")
     return None
+
+
+def _unpriced(run: RunState) -> Finish | None:
+    """The end of a run that has a ``max_cost`` and a model of unknown price: also where it has its answer, or one
+    message more would show that the limit never held.
+    """
+    used = run.usage + run.discarded
+    if run.limits.max_cost is None or used.cost is not None or not used.total:
+        return None
+    return _fail(
+        "limit",
+        f"Limits.max_cost can't be held: what {run.model or 'the model'} costs is not known. Give the model "
+        "prices=Prices(...), or leave max_cost out.",
+        run.text,
+    )
+
+
+def _untold(run: RunState) -> Finish | None:
+    """The end of a run that would go on uncounted: it has a limit of tokens or money, and the server tells neither."""
+    limits = run.limits
+    told = run.round_usage.total or run.round_usage.cost is not None
+    if run.rounds == 0 or told or (limits.max_total_tokens is None and limits.max_cost is None):
+        return None
+    name = "max_cost" if limits.max_total_tokens is None else "max_total_tokens"
+    return _fail(
+        "limit",
+        f"Limits.{name} can't be held: the server of {run.model or 'the model'} does not tell what was used. Leave "
+        f"{name} out, and bound the run by max_rounds.",
+    )
 
 
 def _next_queued(state: SessionState, *, at_end: bool) -> Queued | None:

@@ -261,6 +261,7 @@ def _end_round(state: SessionState, run: RunState, event: RoundEnded) -> Session
         failure=event.failure,
         usage=run.usage if run.responded else run.usage + event.usage,
         discarded=run.discarded if run.responded else run.discarded + event.discarded,
+        round_usage=run.round_usage if run.responded else event.usage,
     )
 
 

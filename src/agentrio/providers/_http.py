@@ -16,8 +16,10 @@ import trio
 
 from agentrio.domain.errors import DeclarationError
 from agentrio.domain.status import Code
+from agentrio.providers._prices import Pricing
 from agentrio.providers._reading import CONNECTIONS, KEEPALIVE, KEEPALIVE_EXPIRY, BodyReader, PausingTransport
 from agentrio.providers.base import ModelResponse, PartDelta, ProviderError, Timeouts
+from agentrio.providers.wire.billing import Bill
 from agentrio.providers.wire.failures import from_status
 
 CLOSE_GRACE = 1.0  # seconds; closing a socket needs none, the bound is for a transport that the user brought
@@ -173,6 +175,8 @@ class StreamAssembler(Protocol):
 
     def response(self) -> ModelResponse: ...
 
+    def bill(self) -> Bill: ...
+
 
 @attrs.define(eq=False)
 class ResponseStream:
@@ -181,6 +185,7 @@ class ResponseStream:
     _reader: BodyReader
     _assembler: StreamAssembler
     _idle: float
+    _pricing: Pricing
     _secrets: Sequence[str] = attrs.field(default=(), repr=False)
     _linger: float | None = attrs.field(default=None, init=False)  # the time until which the rest is waited for
     _ended: bool = attrs.field(default=False, init=False)
@@ -213,8 +218,8 @@ class ResponseStream:
         return last
 
     def response(self) -> ModelResponse:
-        """What has arrived so far."""
-        return self._assembler.response()
+        """What has arrived so far, and what it cost."""
+        return self._pricing.priced(self._assembler.response(), self._assembler.bill())
 
     async def _read(self) -> bytes | None:
         try:

@@ -36,6 +36,7 @@ from ._http import (
     unreachable,
     wall_clock,
 )
+from ._prices import Pricing, Tariff
 from ._reading import BodyReader
 from ._sending import Poster, without_telemetry
 from .base import ModelStream, ProviderError, Timeouts
@@ -333,7 +334,9 @@ class Connection:
     _secrets: tuple[str, ...] = attrs.field(repr=False)
 
     @asynccontextmanager
-    async def stream(self, body: bytes, timeouts: Timeouts, assemblers: Assemblers) -> AsyncGenerator[ModelStream]:
+    async def stream(
+        self, body: bytes, timeouts: Timeouts, assemblers: Assemblers, tariff: Tariff
+    ) -> AsyncGenerator[ModelStream]:
         """One attempt. Entering waits for the response's headers; leaving early closes the connection.
 
         Raises:
@@ -353,6 +356,6 @@ class Connection:
             kind = response.headers.get("content-type", "").partition(";")[0]
             of_stream, of_body = assemblers
             assembler = of_body() if kind.strip().lower().endswith("json") else of_stream()
-            yield ResponseStream(reader, assembler, timeouts.idle, self._secrets)
+            yield ResponseStream(reader, assembler, timeouts.idle, Pricing(tariff), self._secrets)
         finally:
             await close_response(response, reader)  # noqa: ASYNC102  # it shields itself

@@ -11,6 +11,7 @@ import httpx2
 
 from ._http import WallClock
 from ._openai import OPENAI, Account, Server
+from ._prices import Seller
 from .presets import Preset, preset
 
 if TYPE_CHECKING:
@@ -45,6 +46,20 @@ def server_of(given: Preset | None, base_url: str | None, client: OpenAIClient |
 def is_openai(base_url: str) -> bool:
     """Whether this is OpenAI itself."""
     return urlsplit(base_url).hostname == urlsplit(OPENAI.base_url or "").hostname
+
+
+def seller_of(owner: str, server: Preset, model: str, base_url: str | None, client: OpenAIClient | None) -> Seller:
+    """Who is paid for a model there: the server of the preset, if it is at its own address.
+
+    A host that is not known may be anybody's, at any price; but where each customer has an address, the preset counts.
+    """
+    if client is not None and not isinstance(client, httpx2.AsyncClient):
+        base_url = str(client.base_url)
+    variable = server.base_url_variable
+    address = base_url or (os.environ.get(variable) if variable else None) or server.base_url
+    own = server.base_url is None or urlsplit(address or "").hostname == urlsplit(server.base_url).hostname
+    named = "" if server.deployments else model
+    return Seller(owner, server.name, server.price_list if own else "", named, server.reading.cost != "none")
 
 
 def is_azure_v1(server: Preset, base_url: str | None) -> bool:

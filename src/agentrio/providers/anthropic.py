@@ -37,6 +37,7 @@ from ._http import (
     unreachable,
     wall_clock,
 )
+from ._prices import GivenPrices, NoPrices, Pricing, Seller, Tariff, check_prices, open_tariff
 from ._reading import BodyReader
 from ._sending import Poster, without_telemetry
 from ._vertex import fetch_token, is_vertex, vertex_path, what_lacks
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 PATH = "v1/messages"
 OFFICIAL_HOST = "api.anthropic.com"  # the only one known to keep a prompt cache for an hour
+_LISTED = {OFFICIAL_HOST: "anthropic", "aiplatform.googleapis.com": "google"}  # hosts, and their names in genai-prices
 
 
 @attrs.frozen(eq=False)
@@ -64,6 +66,8 @@ class Anthropic:
     ``anthropic.AsyncAnthropicVertex`` or an ``httpx2.AsyncClient`` of your own; none is closed here. ``cache`` is how
     long the prompt's prefix is kept by the server: not at all, five minutes, or (on api.anthropic.com) an hour.
     ``max_tokens`` is the default for each response, 32,000 if not given. ``headers`` are sent with each request.
+    ``prices`` are ``Prices`` of your own, False for none; without them those of genai-prices count, where it is
+    installed and lists the model, and the server is Anthropic's own or Google's global one.
 
     Raises:
         DeclarationError: a value is wrong; the message says which and how to mend it.
@@ -76,11 +80,13 @@ class Anthropic:
     cache: Cache = attrs.field(default="short", kw_only=True)
     max_tokens: int | None = attrs.field(default=None, kw_only=True)
     headers: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, repr=False)
+    prices: GivenPrices = attrs.field(default=None, kw_only=True)
     wall_clock: WallClock = attrs.field(default=wall_clock, kw_only=True, repr=False)
 
     def __attrs_post_init__(self) -> None:
         _check_model(self)
         _check_client(self)
+        check_prices("Anthropic", self.prices)
 
     @property
     def tag(self) -> ModelTag:
@@ -101,7 +107,10 @@ class Anthropic:
         sdk = await trio.to_thread.run_sync(_load_sdk)
         own = await trio.to_thread.run_sync(_own_client, self) if self.client is None else None
         try:
-            yield await trio.to_thread.run_sync(_connect, self, sdk, own)
+            client = await trio.to_thread.run_sync(_connect, self, sdk, own)
+            if client.host is not None:
+                client.tariff = await open_tariff(self.prices, _seller(self, client.host))
+            yield client
         finally:
             if own is not None:
                 await own.aclose()
@@ -190,8 +199,15 @@ def _not_provisioned(why: str) -> ProviderError:
     )
 
 
+def _seller(model: Anthropic, host: str) -> Seller:
+    """Who is paid. Google's regions have prices of their own, and another host may be anybody's."""
+    return Seller("Anthropic", host, _LISTED.get(host, ""), model.model)
+
+
 class _Client:
     """``http`` is set where requests go out directly: the credential is a header then."""
+
+    tariff: Tariff = NoPrices()
 
     def __init__(
         self,
@@ -220,6 +236,15 @@ class _Client:
             if not {"authorization", "x-api-key"} & {name.lower() for name in headers}:
                 self._failure = _not_provisioned("none was given, and the environment has none")
 
+    @property
+    def host(self) -> str | None:
+        """Where requests go; None where there is no credential to send them with."""
+        return None if self._client is None else self._host
+
+    @property
+    def unpriced(self) -> str | None:
+        return self.tariff.lacks
+
     @asynccontextmanager
     async def stream(self, request: ModelRequest, timeouts: Timeouts) -> AsyncGenerator[ModelStream]:
         if self._failure is not None:
@@ -238,7 +263,7 @@ class _Client:
                 raise redacted(await read_failure(response, reader, self._clock), secrets)
             kind = response.headers.get("content-type", "").partition(";")[0]
             assembler = BodyAssembler() if kind.strip().lower().endswith("json") else Assembler()
-            yield ResponseStream(reader, assembler, timeouts.idle, secrets)
+            yield ResponseStream(reader, assembler, timeouts.idle, Pricing(self.tariff), secrets)
         finally:
             await close_response(response, reader)  # noqa: ASYNC102  # it holds the shield, and its deadline
 

@@ -114,6 +114,16 @@ class ModelClient(Protocol):
         ...
 
 
+@runtime_checkable
+class PricedClient(Protocol):
+    """A client that may say beforehand that no response of its model will have a cost."""
+
+    @property
+    def unpriced(self) -> str | None:
+        """Why that is, and what to do; None where responses may have one."""
+        ...
+
+
 @attrs.frozen
 class Timeouts:
     """In seconds: until the response's headers, and between two reads of it."""

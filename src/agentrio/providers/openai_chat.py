@@ -21,7 +21,8 @@ from agentrio.domain.render import ModelRequest
 
 from ._http import WallClock, wall_clock
 from ._openai import Account, Assemblers, Connection, check_account, check_extra, check_model, open_connection
-from ._servers import account_at, as_preset, is_azure_v1, preset_name, server_of
+from ._prices import GivenPrices, Tariff, check_prices, open_tariff
+from ._servers import account_at, as_preset, is_azure_v1, preset_name, seller_of, server_of
 from .base import ModelClient, ModelStream, Timeouts
 from .presets import Preset
 from .wire.chat_assembler import ChatAssembler, ChatBodyAssembler
@@ -43,7 +44,9 @@ class OpenAIChat:
     ``ollama``, or a ``Preset`` of your own. ``client`` may be an ``openai.AsyncOpenAI``, an ``openai.AsyncAzureOpenAI``
     or an ``httpx2.AsyncClient``; none is closed here. ``max_tokens`` is the default for each response, the server's if
     not given. ``headers`` are sent with each request; ``extra`` are further fields of its body, such as ``top_p``.
-    For Azure ``model`` is the deployment's name, and ``api_version`` may be given.
+    For Azure ``model`` is the deployment's name, and ``api_version`` may be given. ``prices`` are ``Prices`` of your
+    own, False for none; without them those of genai-prices count, where it is installed and lists server and model.
+    What a server itself tells of the cost goes before both.
 
     Raises:
         DeclarationError: a value is wrong; the message says which and how to mend it.
@@ -58,12 +61,14 @@ class OpenAIChat:
     headers: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, repr=False)
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False)
     api_version: str | None = attrs.field(default=None, kw_only=True)
+    prices: GivenPrices = attrs.field(default=None, kw_only=True)
     wall_clock: WallClock = attrs.field(default=wall_clock, kw_only=True, repr=False)
 
     def __attrs_post_init__(self) -> None:
         check_model("OpenAIChat", self.model, self.max_tokens)
         check_account(_account(self))
         check_extra("OpenAIChat", self.extra, OURS)
+        check_prices("OpenAIChat", self.prices)
 
     @property
     def server(self) -> Preset:
@@ -84,7 +89,8 @@ class OpenAIChat:
         account = _account(self)
         path, sdk_path = _paths(self, account)
         async with open_connection(account, path, sdk_path) as connection:
-            yield _Client(self, connection)
+            seller = seller_of("OpenAIChat", self.server, self.model, self.base_url, self.client)
+            yield _Client(self, connection, await open_tariff(self.prices, seller))
 
 
 def _account(model: OpenAIChat) -> Account:
@@ -122,8 +128,9 @@ def _paths(model: OpenAIChat, account: Account) -> tuple[str, str]:
 
 
 class _Client:
-    def __init__(self, model: OpenAIChat, connection: Connection) -> None:
+    def __init__(self, model: OpenAIChat, connection: Connection, tariff: Tariff) -> None:
         found = model.server
+        self._tariff = tariff
         self._connection = connection
         self._options = ChatOptions(model.tag, found.dialect, model.max_tokens, model.extra)
         self._assemblers: Assemblers = (
@@ -131,8 +138,12 @@ class _Client:
             partial(ChatBodyAssembler, found.reading),
         )
 
+    @property
+    def unpriced(self) -> str | None:
+        return self._tariff.lacks
+
     @asynccontextmanager
     async def stream(self, request: ModelRequest, timeouts: Timeouts) -> AsyncGenerator[ModelStream]:
         body = encode_request(request, self._options)
-        async with self._connection.stream(body, timeouts, self._assemblers) as stream:
+        async with self._connection.stream(body, timeouts, self._assemblers, self._tariff) as stream:
             yield stream

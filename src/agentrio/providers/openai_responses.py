@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 import attrs
@@ -17,8 +18,9 @@ from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest
 
 from ._http import WallClock, wall_clock
-from ._openai import Account, Connection, check_account, check_extra, check_model, open_connection
-from ._servers import account_at, as_preset, is_azure_v1, is_openai, preset_name, server_of
+from ._openai import Account, Assemblers, Connection, check_account, check_extra, check_model, open_connection
+from ._prices import GivenPrices, Tariff, check_prices, open_tariff
+from ._servers import account_at, as_preset, is_azure_v1, is_openai, preset_name, seller_of, server_of
 from .base import ModelClient, ModelStream, Timeouts
 from .presets import Preset
 from .wire.responses_assembler import Assembler, BodyAssembler
@@ -45,6 +47,8 @@ class OpenAIResponses:
     session's id or under ``prompt_cache_key``: not at all, for minutes, or (on api.openai.com) a day. ``summary`` is
     what is told of hidden reasoning. ``strict`` makes the model keep to the tools' schemas, which must then be of the
     strict kind. ``headers`` are sent with each request; ``extra`` are further fields of its body, such as ``top_p``.
+    ``prices`` are ``Prices`` of your own, False for none; without them those of genai-prices count, where it is
+    installed and lists server and model. What a server itself tells of the cost goes before both.
 
     Raises:
         DeclarationError: a value is wrong; the message says which and how to mend it.
@@ -63,12 +67,14 @@ class OpenAIResponses:
     parallel_tool_calls: bool | None = attrs.field(default=None, kw_only=True)
     headers: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, repr=False)
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False)
+    prices: GivenPrices = attrs.field(default=None, kw_only=True)
     wall_clock: WallClock = attrs.field(default=wall_clock, kw_only=True, repr=False)
 
     def __attrs_post_init__(self) -> None:
         check_model(OWNER, self.model, self.max_tokens)
         check_account(_account(self))
         check_extra(OWNER, self.extra, OURS)
+        check_prices(OWNER, self.prices)
         if self.cache not in get_args(Cache):
             raise DeclarationError(f"{OWNER}.cache is {self.cache!r}; it must be none, short or long.")
         if self.summary not in (None, *get_args(Summary)):
@@ -94,7 +100,11 @@ class OpenAIResponses:
         with_version = server.deployments and not is_azure_v1(server, self.base_url)
         path = f"openai/v1/{PATH}" if with_version else PATH  # a client of Azure's knows that itself
         async with open_connection(_account(self), path, PATH) as connection:
-            yield _Client(_options(self, connection), connection)
+            seller = seller_of(OWNER, server, self.model, self.base_url, self.client)
+            tariff = await open_tariff(self.prices, seller)
+            cost = server.reading.cost
+            assemblers = (partial(Assembler, cost=cost), partial(BodyAssembler, cost=cost))
+            yield _Client(_options(self, connection), connection, assemblers, tariff)
 
 
 def _account(model: OpenAIResponses) -> Account:
@@ -121,9 +131,15 @@ def _options(model: OpenAIResponses, connection: Connection) -> ResponsesOptions
 class _Client:
     _options: ResponsesOptions
     _connection: Connection
+    _assemblers: Assemblers
+    _tariff: Tariff
+
+    @property
+    def unpriced(self) -> str | None:
+        return self._tariff.lacks
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest, timeouts: Timeouts) -> AsyncGenerator[ModelStream]:
         body = encode_request(request, self._options)
-        async with self._connection.stream(body, timeouts, (Assembler, BodyAssembler)) as stream:
+        async with self._connection.stream(body, timeouts, self._assemblers, self._tariff) as stream:
             yield stream

@@ -27,7 +27,9 @@ class Preset:
 
     ``base_url`` is None where each customer has one of their own. ``key`` is the variable that holds the key, empty
     where the server asks for none; ``base_url_variable`` may hold the base URL. With ``deployments`` the model's name
-    is part of the path, and ``api_version`` of the query. ``sources`` maps each fact to where it is written.
+    is part of the path, and ``api_version`` of the query. ``price_list`` is the server's name in genai-prices, empty
+    where it has none. ``example`` is a model of it as it is written there. ``sources`` maps each fact to where it is
+    written; no source that could be read says so of those that are ``unconfirmed``.
     """
 
     name: str
@@ -39,9 +41,12 @@ class Preset:
     deployments: bool = False
     api_version: str = ""
     api_version_variable: str = ""
+    price_list: str = ""
+    example: str = ""
     dialect: Dialect = attrs.field(factory=Dialect)
     reading: Reading = attrs.field(factory=Reading)
     sources: Mapping[str, str] = attrs.field(factory=dict, eq=False, repr=False)
+    unconfirmed: frozenset[str] = attrs.field(default=frozenset(), eq=False, repr=False)
 
 
 def preset(name: str) -> Preset:
@@ -72,7 +77,9 @@ def read_presets(data: bytes) -> Mapping[str, Preset]:
     return {name: _preset(name, dict(table)) for name, table in found.items()}
 
 
-_OWN = {"base_url", "base_url_variable", "key", "key_header", "deployments", "api_version", "api_version_variable"}
+_UNCONFIRMED = "unconfirmed"
+_NO_FACTS = {"name", "title", "dialect", "reading", "sources", _UNCONFIRMED}
+_OWN = {field.name for field in attrs.fields(Preset)} - _NO_FACTS
 
 
 def _preset(name: str, table: dict[str, Any]) -> Preset:
@@ -84,8 +91,10 @@ def _preset(name: str, table: dict[str, Any]) -> Preset:
         home = Preset if key in _OWN else next((it for it in (Dialect, Reading) if key in _types(it)), None)
         if home is None:
             raise ValueError(f"presets: {name}.{key} is no known fact")
-        if not isinstance(fact, dict) or fact.keys() != {"is", "from"} or fact["from"] not in sources:
+        if not isinstance(fact, dict) or fact.keys() - {_UNCONFIRMED} != {"is", "from"} or fact["from"] not in sources:
             raise ValueError(f"presets: {name}.{key} must have a value and the name of one of its sources")
+        if fact.get(_UNCONFIRMED, True) is not True:
+            raise ValueError(f"presets: {name}.{key} is unconfirmed = true, or does not say so")
         if not _fits(fact["is"], _types(home)[key]):
             raise ValueError(f"presets: {name}.{key} can't be {fact['is']!r}")
         facts[home][key] = fact["is"]
@@ -94,7 +103,16 @@ def _preset(name: str, table: dict[str, Any]) -> Preset:
     if unused:
         raise ValueError(f"presets: {name} cites for nothing: {', '.join(sorted(unused))}")
     dialect, reading = Dialect(**facts[Dialect]), Reading(**facts[Reading])
-    return Preset(name=name, title=title, dialect=dialect, reading=reading, sources=told, **facts[Preset])
+    open_to_doubt = frozenset(key for key, fact in table.items() if _UNCONFIRMED in fact)
+    return Preset(
+        name=name,
+        title=title,
+        dialect=dialect,
+        reading=reading,
+        sources=told,
+        unconfirmed=open_to_doubt,
+        **facts[Preset],
+    )
 
 
 @cache

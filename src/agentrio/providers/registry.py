@@ -51,7 +51,7 @@ class Provided:
     """A provider that models can be named of.
 
     ``needs`` are the variables that must be set for it, ``missing`` those of them that are not. A provider on this
-    machine needs none.
+    machine needs none. ``example`` names a model of it, as ``resolve`` takes it.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Provided:
     base_url: str | None
     needs: tuple[str, ...]
     missing: tuple[str, ...]
+    example: str
 
 
 def providers() -> tuple[Provided, ...]:
@@ -67,16 +68,19 @@ def providers() -> tuple[Provided, ...]:
 
     found = presets()
     official = found["openai"]
-    rows: list[tuple[str, str, str | None, tuple[str, ...]]] = [
-        ("anthropic", "Anthropic", "https://api.anthropic.com", ("ANTHROPIC_API_KEY",)),
-        ("openai", f"{official.title} (Responses)", official.base_url, (official.key,)),
-        ("openai-chat", f"{official.title} (Chat Completions)", official.base_url, (official.key,)),
+    rows: list[tuple[str, str, str | None, tuple[str, ...], str]] = [
+        ("anthropic", "Anthropic", "https://api.anthropic.com", ("ANTHROPIC_API_KEY",), "claude-sonnet-5"),
+        ("openai", f"{official.title} (Responses)", official.base_url, (official.key,), official.example),
+        ("openai-chat", f"{official.title} (Chat Completions)", official.base_url, (official.key,), official.example),
     ]
     for name in _preset_names():
         it = found[name]
         needs = (it.key, it.base_url_variable) if it.base_url is None else (it.key,)
-        rows.append((name, it.title, it.base_url, tuple(filter(None, needs))))
-    return tuple(Provided(*row, tuple(key for key in row[3] if not os.environ.get(key))) for row in rows)
+        rows.append((name, it.title, it.base_url, tuple(filter(None, needs)), it.example))
+    return tuple(
+        Provided(name, title, url, needs, tuple(key for key in needs if not os.environ.get(key)), f"{name}:{example}")
+        for name, title, url, needs, example in rows
+    )
 
 
 def _preset_names() -> list[str]:

@@ -19,7 +19,7 @@ from .view import told_usage
 
 HELP = """\
 /help        this list
-/usage       the tokens of this chat so far
+/usage       the tokens of this chat so far, and their cost where it is known
 /save FILE   write the conversation into a file
 /load FILE   go on with a conversation from a file
 /quit        leave, as Ctrl-D does
@@ -71,7 +71,9 @@ def _help(talked: Talked, argument: str) -> Done:
 
 
 def _usage(talked: Talked, argument: str) -> Done:
-    return Done(told_usage(talked.usage))
+    usage = talked.usage
+    unknown = ", at a cost that is not known" if usage.total and usage.cost is None else ""
+    return Done(told_usage(usage) + unknown)
 
 
 def _quit(talked: Talked, argument: str) -> Done:

@@ -32,7 +32,7 @@ Outcome: TypeAlias = int | Session
 
 @attrs.define(eq=False)
 class Talk:
-    """A chat with one agent. ``usage`` counts all its runs, those before a ``/load`` too."""
+    """A chat with one agent. ``usage`` counts all its runs, those before a ``/load`` and attempts in vain too."""
 
     agent: Agent[Any]
     view: View
@@ -101,7 +101,7 @@ class Talk:
         async with session.run(text) as run:
             async for event in run:
                 self.view.event(event)
-        self.usage += run.result.usage
+        self.usage += run.result.usage + run.result.discarded
         return run.result
 
     async def _command(self, session: SessionHandle, command: Command) -> Outcome | None:

@@ -36,6 +36,7 @@ from .anthropic_frames import (
     read_frame,
 )
 from .assembling import MAX_PARTS, EventAssembler, WholeBody, endless
+from .billing import Bill
 from .common import count, put, string
 from .failures import from_frame
 from .json import decode, encode
@@ -79,6 +80,12 @@ class Assembler(EventAssembler):
         raw = self._raw_stop if self.finished else None
         stop = None if raw is None else STOP_REASONS.get(raw, "unknown")
         return ModelResponse(tuple(parts), stop, raw, usage_of(self._usage), self._model, self._id, self._stop_detail)
+
+    def bill(self) -> Bill:
+        """What the price depends on beside the tokens; this wire tells no cost."""
+        written, speed = self._usage.get("cache_creation"), string(self._usage.get("speed"))
+        hour = count(written.get("ephemeral_1h_input_tokens")) if isinstance(written, Mapping) else 0
+        return Bill(hour_writes=hour, context={"speed": speed} if speed else {})
 
     def _read(self, events: list[Event], out: list[PartDelta]) -> None:
         blocks = self._blocks

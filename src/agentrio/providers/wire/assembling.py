@@ -77,14 +77,14 @@ class EventAssembler:
 class WholeBody(EventAssembler):
     """For servers that answer with one JSON body although a stream was asked for: the same outcome.
 
-    ``what`` says in errors what the body should have been.
+    ``what`` says in errors what the body should have been; ``reading`` is what the wire's assembler is given.
     """
 
     what = "a response"
     failure: ProviderError | None
 
-    def __init__(self, max_body: int = MAX_BODY) -> None:
-        super().__init__()
+    def __init__(self, max_body: int = MAX_BODY, **reading: Any) -> None:
+        super().__init__(**reading)
         self._body = bytearray()
         self._max_body = max_body
 

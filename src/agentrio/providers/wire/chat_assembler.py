@@ -21,6 +21,7 @@ from agentrio.domain.usage import NO_USAGE, Usage
 from agentrio.providers.base import ModelResponse, PartDelta, ProviderError
 
 from .assembling import MAX_BODY, MAX_PARTS, EventAssembler, WholeBody, endless
+from .billing import Bill, CostStyle, tier_context, told_cost
 from .chat_frames import CallPiece, Choice, Chunk, Delta, is_error, loose_chunk, read_chunk
 from .chat_parts import AnyPart, CallPart, Calls, TextPart, ThinkingPart, merge_details, name_piece
 from .common import count, put, string
@@ -67,11 +68,14 @@ class Reading:
     """What is particular to a server's answers.
 
     With ``finish_optional`` a ``[DONE]`` ends the response although no finish reason came. With ``output_from_total``
-    the output is what the prompt leaves of ``total_tokens``: the server counts reasoning beside the completion.
+    the output is what the prompt leaves of ``total_tokens``: the server counts reasoning beside the completion. With
+    ``reasoning_beside`` it does so without a word in ``total_tokens``. ``cost`` is how it tells what an answer cost.
     """
 
     finish_optional: bool = False
     output_from_total: bool = False
+    reasoning_beside: bool = False
+    cost: CostStyle = "none"
 
 
 class ChatAssembler(EventAssembler):
@@ -89,6 +93,7 @@ class ChatAssembler(EventAssembler):
         self._calls = Calls()
         self._fields: dict[str, Any] = {}
         self._usage: Mapping[str, Any] = {}
+        self._tier = ""
         self._raw_stop: str | None = None
         self._model = ""
         self._id = ""
@@ -105,8 +110,12 @@ class ChatAssembler(EventAssembler):
             parts = [kept for part in self._parts if (kept := part.partial()) is not None]
         stop = self._stop() if self.finished else None
         raw = self._raw_stop if self.finished else None
-        usage = usage_of(self._usage, self._reading.output_from_total)
+        usage = usage_of(self._usage, self._reading)
         return ModelResponse(tuple(parts), stop, raw, usage, self._model, self._id)
+
+    def bill(self) -> Bill:
+        """What was told of the cost so far."""
+        return Bill(told_cost(self._usage, self._reading.cost), context=tier_context(self._tier))
 
     def _stop(self) -> StopReason:
         if self._refusal is not None:
@@ -273,6 +282,7 @@ class ChatAssembler(EventAssembler):
             usage = None if self._usage else chunk.x_groq.get("usage")
         if isinstance(usage, Mapping) and usage:
             self._usage = usage
+            self._tier = chunk.service_tier or self._tier
 
 
 class ChatBodyAssembler(WholeBody, ChatAssembler):
@@ -295,7 +305,7 @@ class ChatBodyAssembler(WholeBody, ChatAssembler):
         self._finish(out)  # a body that is JSON is whole, whether or not the server says why it ended
 
 
-def usage_of(found: Mapping[str, Any], output_from_total: bool = False) -> Usage:
+def usage_of(found: Mapping[str, Any], reading: Reading = Reading()) -> Usage:
     """Tokens as told. ``prompt_tokens`` holds the cached ones on this wire, ``completion_tokens`` the reasoning.
 
     DeepSeek tells the cached ones as ``prompt_cache_hit_tokens``; OpenRouter tells those written to a cache.
@@ -305,8 +315,10 @@ def usage_of(found: Mapping[str, Any], output_from_total: bool = False) -> Usage
     of_prompt, of_output = (_mapping(found.get(f"{key}_tokens_details")) for key in ("prompt", "completion"))
     prompt, output = count(found.get("prompt_tokens")), count(found.get("completion_tokens"))
     total, reasoning = count(found.get("total_tokens")), count(of_output.get("reasoning_tokens"))
-    if output_from_total and total > prompt + output:
+    if reading.output_from_total and total > prompt + output:
         reasoning, output = total - prompt - output, total - prompt
+    if reading.reasoning_beside:
+        output += reasoning
     read = min(prompt, count(of_prompt.get("cached_tokens")) or count(found.get("prompt_cache_hit_tokens")))
     written = min(prompt - read, count(of_prompt.get("cache_write_tokens")))
     return Usage(prompt - read - written, output, read, written, min(output, reasoning))

@@ -77,6 +77,7 @@ class Chunk(Struct, gc=False, rename={"body": ":body", "unmended": ":unmended"})
     x_groq: Any = None
     object: str | None = None
     detail: Any = None
+    service_tier: str | None = None
     body: Any = None
     unmended: bool = False
 
@@ -132,6 +133,7 @@ def loose_chunk(found: Mapping[str, Any]) -> Chunk:
         found.get("x_groq"),
         _text(found.get("object")),
         found.get("detail"),
+        string(found.get("service_tier")),
         unmended=True,
     )
 

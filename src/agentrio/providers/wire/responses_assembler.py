@@ -26,6 +26,7 @@ from agentrio.domain.usage import NO_USAGE, Usage
 from agentrio.providers.base import ModelResponse, PartDelta
 
 from .assembling import MAX_PARTS, EventAssembler, WholeBody, endless
+from .billing import Bill, CostStyle, tier_context, told_cost
 from .common import count, put, string
 from .failures import from_frame
 from .json import decode, is_cut
@@ -55,14 +56,16 @@ CUT_SHORT: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_
 
 
 class Assembler(EventAssembler):
-    """Of a stream: ``finished`` and ``done`` come together, with its last event."""
+    """Of a stream: ``finished`` and ``done`` come together, with its last event. ``cost`` is how costs are told."""
 
-    def __init__(self, max_event: int = MAX_EVENT) -> None:
+    def __init__(self, max_event: int = MAX_EVENT, cost: CostStyle = "none") -> None:
         super().__init__(max_event)
+        self._cost: CostStyle = cost
         self._items: dict[object, Item] = {}  # by index and by id, each as the server told it
         self._order: list[Item] = []
         self._slots: list[Slot] = []  # in the order of the parts
         self._usage = NO_USAGE
+        self._bill = Bill()
         self._stop: StopReason | None = None
         self._raw_stop: str | None = None
         self._model = ""
@@ -75,6 +78,10 @@ class Assembler(EventAssembler):
         else:
             parts = tuple(part for slot in self._slots if (part := slot.partial()) is not None)
         return ModelResponse(parts, self._stop, self._raw_stop, self._usage, self._model, self._id)
+
+    def bill(self) -> Bill:
+        """What was told of the cost: nothing before the last event."""
+        return self._bill
 
     def _read(self, events: list[Event], out: list[PartDelta]) -> None:
         items = self._items
@@ -181,6 +188,8 @@ class Assembler(EventAssembler):
         """
         self._head(reply)
         self._usage = usage_of(reply.usage)
+        told = reply.usage if isinstance(reply.usage, Mapping) else {}
+        self._bill = Bill(told_cost(told, self._cost), context=tier_context(reply.service_tier))
         if status in ("failed", "cancelled"):
             raise from_frame({"error": reply.error or f"the response is {status}"}, begun=bool(self._order))
         self._complete(reply.output or [], out)

@@ -45,6 +45,7 @@ class Reply(Struct, gc=False):
     usage: Any = None
     error: Any = None
     incomplete_details: Any = None
+    service_tier: str | None = None
 
 
 _decode = Decoder(Frame).decode
@@ -112,6 +113,7 @@ def read_reply(data: Raw) -> Reply:
         found.get("usage"),
         found.get("error"),
         found.get("incomplete_details"),
+        string(found.get("service_tier")),
     )
 
 

@@ -435,6 +435,23 @@ def test_any_server_of_the_wire_can_be_talked_to(tmp_path: Path) -> None:
     assert run("chat", "--model", "compatible:any", said="Hello?").returncode == 2
 
 
+def test_a_fallback_answers_where_the_model_is_gone(tmp_path: Path) -> None:
+    """With its own address; what happened is told beside the answer."""
+    with model_server(tmp_path, TextReply("Hello.")) as server:
+        done = run(
+            *("chat", "--model", "groq:gone", "--fallback", "deepseek:gone", "--fallback", "openai:any"),
+            said="Hello?",
+            env={
+                **{"OPENAI_BASE_URL": f"{server.base_url}/v1", "OPENAI_API_KEY": "a-key"},
+                **{"GROQ_API_KEY": "", "DEEPSEEK_API_KEY": ""},
+            },
+        )
+        assert [exchange["path"] for exchange in server.record()] == ["/v1/responses"]
+    assert (done.returncode, done.stdout) == (0, "Hello.\n")
+    assert done.stderr.count("asking the next model]") == 2
+    assert "There is no credential for groq" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -446,6 +463,7 @@ def test_any_server_of_the_wire_can_be_talked_to(tmp_path: Path) -> None:
         (["--model", "ollama:x", "--max-tokens", "0"], "no whole number above 0"),
         (["--model", "ollama:x", "--max-tokens", "many"], "no whole number above 0"),
         (["--model", "ollama:x", "--thinking", "hard"], "xhigh"),
+        (["--model", "ollama:x", "--fallback", "nonsense:x"], "ollama, openrouter"),
         (["--model", "ollama:x"], "the input is empty"),
     ],
 )

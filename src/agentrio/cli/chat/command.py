@@ -14,7 +14,14 @@ LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")  # a test h
 def _configure(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--model", required=True, metavar="PROVIDER:NAME", help="such as ollama:qwen3; `agentrio models` lists more")
-    add("--base-url", metavar="URL", help="where it is served, if not at the provider's own address")
+    add(
+        "--fallback",
+        metavar="PROVIDER:NAME",
+        action="append",
+        default=[],
+        help="a model that is asked when the one before it fails for good; may be given again",
+    )
+    add("--base-url", metavar="URL", help="where --model is served, if not at the provider's own address")
     add("--api-key-env", metavar="NAME", help="the variable that holds the key, if not the provider's own")
     add(
         "--tools",

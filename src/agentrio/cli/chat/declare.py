@@ -31,6 +31,7 @@ def declare(options: Namespace) -> Agent[None]:
         return Agent(
             name="chat",
             model=_model(options.model, _account(options)),
+            fallbacks=options.fallback,
             prompt=options.system or (),
             tools=[tool for module, names in options.tools for tool in load_tools(module, names)],
             max_tokens=options.max_tokens,

@@ -398,7 +398,10 @@ def efforts(style: Any, model: str) -> list[Any]:
         ("groq", "openai/gpt-oss-120b", [None, "low", "low", "medium", "high", "high", "high"]),
         ("mistral", "mistral-small-latest", ["none", *["high"] * 6]),
         ("xai", "grok-4.3", ["none", "low", "low", "medium", "high", "high", "high"]),
+        ("xai", "grok-4.5", ["low", "low", "low", "medium", "high", "high", "high"]),
+        ("xai", "grok-latest", ["low", "low", "low", "medium", "high", "high", "high"]),
         ("xai", "grok-4", [None] * 7),
+        ("xai", "grok-4.20-reasoning", [None] * 7),
         ("none", "any", [None] * 7),
     ],
 )
@@ -418,8 +421,9 @@ def test_servers_that_ask_in_other_fields_are_asked_there() -> None:
     assert found("openrouter", "m", "max") == {"reasoning": {"effort": "xhigh"}}
     assert found("mistral", "magistral-medium", "off") == {}
     assert found("mistral", "magistral-medium", "low") == {"prompt_mode": "reasoning"}
-    assert found("template", "m", "off") == {"chat_template_kwargs": {"enable_thinking": False}}
-    kwargs = {"enable_thinking": True, "reasoning_effort": "high"}
+    off = {"enable_thinking": False, "thinking": False}
+    assert found("template", "m", "off") == {"chat_template_kwargs": off}
+    kwargs = {"enable_thinking": True, "thinking": True, "reasoning_effort": "high"}
     assert found("template", "m", "max") == {"chat_template_kwargs": kwargs}
     assert found("openai", "o3", None) == {}
     assert is_reasoning("openai/o4-mini")

@@ -13,7 +13,7 @@ import trio
 
 from agentrio.domain.errors import DeclarationError
 from agentrio.domain.messages import user_message
-from agentrio.domain.parts import Text
+from agentrio.domain.parts import Image, Text
 from agentrio.domain.render import ModelRequest, SystemBlock
 from agentrio.providers.base import Model, ModelResponse, ProviderError, Timeouts
 from agentrio.providers.openai_chat import OpenAIChat
@@ -296,3 +296,12 @@ def test_a_declaration_never_shows_its_key() -> None:
     model = OpenAIChat("m", preset="groq", api_key=KEY, headers={"x": "secret"}, extra={"y": "secret"})
     told = "model='m', preset='groq', base_url=None, max_tokens=None, api_version=None, prices=None"
     assert repr(model) == f"OpenAIChat({told})"
+
+
+async def test_deepseek_is_sent_images() -> None:
+    """Its models see since V4.1: https://api-docs.deepseek.com/guides/vision."""
+    picture = ModelRequest("s", (user_message("u", (Image("QQ==", "image/png"),)),), ())
+    async with open_model_server(replies()) as server:
+        await ask(OpenAIChat("deepseek-flash", preset="deepseek", api_key=KEY, base_url=server.base_url), picture)
+        _, _, body = sent(server)
+    assert body["messages"][0]["content"] == [{"type": "image_url", "image_url": {"url": "data:image/png;base64,QQ=="}}]

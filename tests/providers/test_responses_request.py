@@ -181,6 +181,8 @@ LEVELS: list[ThinkingLevel] = ["off", "minimal", "low", "medium", "high", "xhigh
         ("openai/gpt-5-nano", "minimal minimal low medium high high high"),
         ("o4-mini", "low low low medium high high high"),
         ("grok-4.3", "none low low medium high high high"),
+        ("x-ai/grok-4.5", "low low low medium high high high"),
+        ("grok-4", None),
         ("gpt-4.1", None),
         ("gpt-5-chat-latest", None),
     ],

@@ -117,7 +117,7 @@ def _query(model: OpenAIChat) -> dict[str, str]:
 
 def _paths(model: OpenAIChat, account: Account) -> tuple[str, str]:
     """Behind the base URL, and behind that of a client of the SDK. On Azure a deployment is part of the path:
-    https://learn.microsoft.com/azure/ai-foundry/openai/reference.
+    https://learn.microsoft.com/azure/ai-services/openai/reference.
     """
     if not model.server.deployments or is_azure_v1(model.server, model.base_url):
         return PATH, PATH

@@ -207,7 +207,9 @@ class ChatAssembler(EventAssembler):
             self._fields["extra_content"] = delta.extra_content
 
     def _apply_list(self, content: Any, out: list[PartDelta]) -> None:
-        """Mistral's: https://docs.mistral.ai/capabilities/reasoning. Texts behind reasoning are parts of their own."""
+        """Mistral's: https://docs.mistral.ai/inference/conversations/reasoning. A text behind reasoning is a part of
+        its own.
+        """
         for item in content:
             kind = item.get("type") if isinstance(item, dict) else None
             if kind == "text" and (text := string(item.get("text"))):

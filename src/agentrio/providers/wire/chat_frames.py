@@ -1,4 +1,5 @@
-"""Chunks of a Chat Completions stream, typed: https://platform.openai.com/docs/api-reference/chat-streaming.
+"""Chunks of a Chat Completions stream, typed:
+https://developers.openai.com/api/reference/resources/chat/subresources/completions/streaming-events.
 
 A chunk of the usual form is decoded into its type at once. One that is not (a number where a text should be, half of a
 surrogate pair, a field that is a list on this server alone) is read field by field: what does not fit is left out.

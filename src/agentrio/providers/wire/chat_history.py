@@ -35,7 +35,7 @@ BRIDGE = {"role": "assistant", "content": "OK."}
 
 
 class NineIds(CallIds):
-    """Mistral takes nine letters and digits: https://docs.mistral.ai/capabilities/function_calling."""
+    """Mistral takes nine letters and digits: https://github.com/karthink/gptel/issues/1203."""
 
     def __init__(self, tag: ModelTag) -> None:
         super().__init__(tag)

@@ -10,9 +10,10 @@ The styles, with the sources that ``presets.toml`` names for each server that ha
 - ``groq``: as ``effort``; Qwen models know ``default`` and ``none`` alone;
 - ``mistral``: ``prompt_mode`` to Magistral, ``reasoning_effort`` of high or none to others;
 - ``openrouter``: ``reasoning.effort``;
-- ``template``: ``chat_template_kwargs``, for open models that a chat template makes think;
+- ``template``: ``chat_template_kwargs``, for open models that a chat template makes think; it is asked in both of the
+  names that templates know (Granite's and DeepSeek's have ``thinking``), and leaves out what it does not know;
 - ``type``: ``thinking.type`` of enabled or disabled;
-- ``xai``: as ``effort_or_none``, from Grok 4.3 on; models before it refuse it;
+- ``xai``: ``reasoning_effort`` from Grok 4.3 on, models before it refuse it; only 4.3 itself can be told ``none``;
 - ``none``: nothing is sent.
 """
 
@@ -53,7 +54,8 @@ def thinking_fields(style: ThinkingStyle, model: str, level: ThinkingLevel | Non
         case "effort_or_none":
             return _effort(level)
         case "xai":
-            return _effort(level) if _GROK_EFFORT.search(model) else {}
+            asked = xai_effort(model, level)
+            return {} if asked is None else {"reasoning_effort": asked}
         case "deepseek":
             effort = {"reasoning_effort": _DEEPSEEK.get(level, "high")} if on else {}
             return {"thinking": {"type": "enabled" if on else "disabled"}} | effort
@@ -104,7 +106,16 @@ def _gemini_effort(model: str, level: ThinkingLevel) -> str:
     return "low" if level == "minimal" and "pro" in model else {"xhigh": "high", "max": "high"}.get(level, level)
 
 
+def xai_effort(model: str, level: ThinkingLevel) -> str | None:
+    """The effort that a Grok knows for a level; None where it can't be asked. Those from 4.5 on can't be told not to
+    think, and are told to think as little as they can.
+    """
+    if not _GROK_EFFORT.search(model):
+        return None
+    return "low" if level == "off" and "grok-4.3" not in model else _THREE.get(level, level)
+
+
 def _template(level: ThinkingLevel) -> dict[str, Any]:
     if level == "off":
-        return {"enable_thinking": False}
-    return {"enable_thinking": True, "reasoning_effort": _THREE.get(level, level)}
+        return {"enable_thinking": False, "thinking": False}
+    return {"enable_thinking": True, "thinking": True, "reasoning_effort": _THREE.get(level, level)}

@@ -1,4 +1,5 @@
-"""Frames of a Responses stream, typed: https://platform.openai.com/docs/api-reference/responses-streaming.
+"""Frames of a Responses stream, typed:
+https://developers.openai.com/api/reference/resources/responses/streaming-events.
 
 There are more than fifty types of event, and new ones come without notice, so all are read into one shape and told
 apart by ``type``. What a server leaves out is None: llama.cpp sends no indexes, gateways no names of events.

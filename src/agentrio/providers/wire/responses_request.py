@@ -16,7 +16,7 @@ import attrs
 
 from agentrio.domain.render import ModelRequest, SystemBlock, ThinkingLevel, ToolSpec
 
-from .chat_thinking import openai_effort
+from .chat_thinking import openai_effort, xai_effort
 from .json import encode
 from .responses_history import Items, Target
 
@@ -107,6 +107,8 @@ def effort_of(model: str, level: ThinkingLevel) -> str | None:
 
     GPT-5 can't be told not to think, nor can its forerunners; they are told to think as little as they can.
     """
+    if "grok-" in model:
+        return xai_effort(model, level)
     if _REASONS_NOT.search(model):
         return None
     if not _REASONS.search(model):

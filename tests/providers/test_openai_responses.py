@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import attrs
 import httpx2
 import openai
 import pytest
@@ -21,6 +22,7 @@ from agentrio.providers.base import Model, ModelClient, ModelResponse, PartDelta
 from agentrio.providers.openai_responses import OpenAIResponses
 from agentrio.providers.presets import preset
 from agentrio.providers.registry import resolve
+from agentrio.providers.wire.chat_dialect import Dialect
 from agentrio.testing.loopback import (
     CallsReply,
     ErrorReply,
@@ -147,7 +149,8 @@ async def test_another_server_is_sent_its_own_key_alone(monkeypatch: pytest.Monk
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
     monkeypatch.setenv("DEEPSEEK_API_KEY", KEY)
     async with open_model_server([TextReply("Hi")]) as server:
-        model = OpenAIResponses("deepseek-v4", preset="deepseek", base_url=f"{server.base_url}/v1")
+        blind = attrs.evolve(preset("deepseek"), dialect=Dialect(images=False))
+        model = OpenAIResponses("deepseek-v4", preset=blind, base_url=f"{server.base_url}/v1")
         request = ModelRequest("s", (user_message("m", Image("aW1n", "image/png")),))
         async with model.open() as client:
             await ask(client, request)

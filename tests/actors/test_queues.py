@@ -20,7 +20,7 @@ from agentrio import (
 )
 from agentrio.domain.parts import Text
 from agentrio.events import CallStarted, Event, MessageStarted
-from agentrio.providers.scripted import call
+from agentrio.providers.scripted import Reply, call
 from tests.actors.kit import Broken, Canned, added, answer, names, read_named, refused, results, said, spoken
 
 
@@ -87,6 +87,22 @@ async def test_a_follow_up_waits_for_the_end_of_the_work(autojump_clock: trio.te
         result = await session.ask("P")
     assert (result.text, result.rounds) == ("a2", 3)
     assert spoken(model.requests[2]) == ["P", "a1", "F"]
+
+
+@pytest.mark.parametrize("queue", ["follow_up", "steer"])
+async def test_an_empty_answer_to_a_queued_message_is_not_the_answer_before_it(
+    autojump_clock: trio.testing.MockClock, queue: str
+) -> None:
+    """G09: how many live there is not answered by "Oslo.", which was asked for earlier."""
+    model = Scripted(["Oslo.", Reply("")])
+    async with open_runtime() as runtime, runtime.open_session(Agent(model=model)) as session:
+        async with session.run("The capital?") as run:
+            async for event in run:
+                if isinstance(event, MessageStarted) and event.round == 1:
+                    getattr(session, queue)("And how many people live there?")
+    assert (run.result.status, run.result.rounds, run.result.text) == ("error", 2, "")
+    assert run.result.failure is not None
+    assert run.result.failure.code == "invalid_response"
 
 
 async def test_a_message_queued_while_idle_waits_for_the_next_run(autojump_clock: trio.testing.MockClock) -> None:

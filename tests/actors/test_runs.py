@@ -283,6 +283,16 @@ async def test_a_pause_is_continued_by_the_next_round(autojump_clock: trio.testi
     assert model.asked[1].messages[-1].parts == (raw,)
 
 
+@pytest.mark.parametrize(("rest", "text"), [("and old.", "Fjords are deep and old."), ("", "Fjords are deep ")])
+async def test_a_response_that_paused_is_one_answer(
+    autojump_clock: trio.testing.MockClock, rest: str, text: str
+) -> None:
+    """The halves belong together, also where the model has nothing to add to the first."""
+    model = Canned([answer("Fjords are deep ", "pause"), answer(rest)])
+    _, result = await watch(Agent(model=model))
+    assert (result.status, result.text, result.rounds) == ("succeeded", text, 2)
+
+
 async def test_calls_of_a_cut_response_never_run(autojump_clock: trio.testing.MockClock) -> None:
     """Arguments that happen to parse may still be a prefix of what was meant."""
     log = Log()

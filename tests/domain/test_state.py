@@ -255,6 +255,37 @@ def test_a_new_round_forgets_the_stop_reason_of_the_last_one() -> None:
     assert run.text == "I look."
 
 
+def said(text: str, stop_reason: Any, number: int) -> list[Event]:
+    """A round with a response of one text, closed."""
+    message = Message(f"a{number}", "assistant", (Text(text),))
+    return [MessageCompleted(ORIGIN, message, stop_reason=stop_reason), RoundEnded(ORIGIN, number)]
+
+
+def test_a_queued_message_that_joins_makes_the_earlier_answer_an_answer_to_something_else() -> None:
+    """What the model said before is no answer to a question that came later."""
+    follow_up = MessageAdded(ORIGIN, user_message("q", "and then?"), "follow_up")
+
+    assert run_of(fold(*started(), *said("Oslo.", "end", 1), follow_up)).text == ""
+    assert run_of(fold(*started(), *said("I look in ", "pause", 1), follow_up)).paused == ""
+
+
+def test_what_a_pause_parts_is_one_answer() -> None:
+    """A provider that pauses goes on where it was: the halves are one text, however many there are."""
+    first = fold(*started(), *said("One, ", "pause", 1), RoundStarted(ORIGIN, 2))
+    second = fold(*said("two, ", "pause", 2), RoundStarted(ORIGIN, 3), start=first)
+    third = fold(*said("three.", "end", 3), start=second)
+
+    assert [run_of(state).text for state in (first, second, third)] == ["One, ", "One, two, ", "One, two, three."]
+    assert run_of(third).paused == ""
+
+
+def test_a_pause_that_asks_for_calls_is_no_half_of_the_answer_behind_them() -> None:
+    """The results stand between: what follows is said anew."""
+    paused = MessageCompleted(ORIGIN, ANSWER, stop_reason="pause")
+
+    assert run_of(fold(*started(), paused)).paused == ""
+
+
 def test_a_suspended_run_is_open_and_its_end_ends_the_rest() -> None:
     """Suspended is not ended; an ended run stays to be looked at."""
     resting = fold(*started(), RunSuspended(ORIGIN, "reconciling", ("c1",)))

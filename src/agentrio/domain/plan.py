@@ -137,22 +137,21 @@ def _under_way(run: RunState) -> bool:
 
 
 def _between_rounds(state: SessionState, run: RunState) -> Step:
-    ending = None if run.rounds == 0 else _ending(run)
+    ending = None if run.rounds == 0 or run.injected else _ending(run)
     if ending is not None and ending.status != "succeeded":
         return ending
     unpriced = _unpriced(run)
     if unpriced is not None:
         return unpriced
     over = _over_limit(run) or _untold(run)
-    if over is not None:  # what waits is kept: no round is left that could answer it
-        return over if ending is None or run.injected else ending
-    if not run.injected:
-        queued = _next_queued(state, at_end=ending is not None or (run.rounds == 0 and _answered(state)))
-        if queued is not None:
-            return Inject(queued)
-    if ending is not None and not run.injected:
-        return ending
-    return CallModel(run.rounds + 1)
+    if over is not None:
+        return ending or over  # what waits is kept: no round is left that could answer it
+    if run.injected:
+        return CallModel(run.rounds + 1)
+    queued = _next_queued(state, at_end=ending is not None or (run.rounds == 0 and _answered(state)))
+    if queued is not None:
+        return Inject(queued)
+    return ending or CallModel(run.rounds + 1)
 
 
 def _answered(state: SessionState) -> bool:
@@ -163,12 +162,12 @@ def _answered(state: SessionState) -> bool:
 def _over_limit(run: RunState) -> Finish | None:
     limits = run.limits
     if run.rounds >= limits.max_rounds:
-        return _fail("max_rounds", f"The run reached its {limits.max_rounds} rounds.", recoverable=True)
+        return _fail("max_rounds", f"The run reached its {limits.max_rounds} rounds.", run.text, recoverable=True)
     used = run.usage + run.discarded
     if limits.max_total_tokens is not None and used.total >= limits.max_total_tokens:
-        return _fail("limit", f"The run used its {limits.max_total_tokens} tokens.")
+        return _fail("limit", f"The run used its {limits.max_total_tokens} tokens.", run.text)
     if limits.max_cost is not None and used.cost is not None and used.cost >= limits.max_cost:
-        return _fail("limit", f"The run used its {limits.max_cost} US dollars.")
+        return _fail("limit", f"The run used its {limits.max_cost} US dollars.", run.text)
     return None
 
 
@@ -198,6 +197,7 @@ def _untold(run: RunState) -> Finish | None:
         "limit",
         f"Limits.{name} can't be held: the server of {run.model or 'the model'} does not tell what was used. Leave "
         f"{name} out, and bound the run by max_rounds.",
+        run.text,
     )
 
 

@@ -96,7 +96,8 @@ class RunState:
 
     ``responded`` is true once the open round's message is complete; ``injected`` once a queued message was added since
     the last round. ``calls`` are those of the latest round. ``failures`` counts results that failed in a row, and stays
-    once it has reached the limit.
+    once it has reached the limit. ``text`` is the latest answer to what was asked last; ``paused`` what a response that
+    the next round continues has said so far.
     """
 
     id: str
@@ -115,6 +116,7 @@ class RunState:
     stop_detail: str | None = None
     failure: Failure | None = None
     text: str = ""
+    paused: str = ""
     usage: Usage = NO_USAGE
     discarded: Usage = NO_USAGE
     round_usage: Usage = NO_USAGE
@@ -220,14 +222,16 @@ def _fold_run(state: SessionState, run: RunState, event: Event) -> SessionState:
 def _add_message(state: SessionState, run: RunState, event: MessageAdded) -> SessionState:
     session, message = state.session, event.message
     folded = _session(state, event, messages=(*session.messages, message), queue=_without(session.queue, message.id))
-    if run.injected or event.source == "prompt":
+    if event.source == "prompt":
         return folded
-    return SessionState(folded.session, _evolve_run(run, injected=True))
+    joined = _evolve_run(run, injected=True, text="", paused="")  # what was said before is no answer to this
+    return SessionState(folded.session, joined)
 
 
 def _complete(state: SessionState, run: RunState, event: MessageCompleted) -> SessionState:
     message = event.message
     tag = message.model
+    text = run.paused + message.text
     changed = _evolve_run(
         run,
         model=run.model if tag is None else tag.model,
@@ -237,7 +241,8 @@ def _complete(state: SessionState, run: RunState, event: MessageCompleted) -> Se
         stop_reason=event.stop_reason,
         raw_stop_reason=event.raw_stop_reason,
         stop_detail=event.stop_detail,
-        text=message.text or run.text,
+        text=text or run.text,
+        paused=text if event.stop_reason == "pause" and not message.calls else "",
         usage=run.usage + event.usage,
         discarded=run.discarded + event.discarded,
         round_usage=event.usage,

@@ -13,15 +13,18 @@ import trio
 from agentrio import (
     Agent,
     DeclarationError,
+    Limits,
     NothingToProceed,
     RunNotEnded,
     Scripted,
+    Session,
     SessionHandle,
     ask,
     open_runtime,
     read_tool,
     run_sync,
 )
+from agentrio.parts import File, Image, Text
 from agentrio.providers.scripted import call
 
 
@@ -146,6 +149,65 @@ async def test_what_is_no_message_is_refused(content: Any) -> None:
     async with open_runtime() as runtime, runtime.open_session(talker()) as session:
         with pytest.raises(TypeError, match="a user message holds text"):
             await session.ask(content)
+
+
+class Lookalike:
+    """Has the name of a part, and nothing else of it."""
+
+    text = "Go."
+    raw = None
+
+
+Lookalike.__name__ = "Text"
+
+
+class MyText(Text):
+    """A class of the application's own: its conversation could not be written as JSON."""
+
+
+@pytest.mark.parametrize("content", [Lookalike(), MyText("Go."), (Text("Go."), "and go")], ids=["name", "sub", "str"])
+async def test_what_only_looks_like_a_part_is_refused(content: Any) -> None:
+    """What got in would make the conversation impossible to save."""
+    async with open_runtime() as runtime, runtime.open_session(talker()) as session:
+        for put in (session.ask, session.start):
+            with pytest.raises(TypeError, match="a user message holds text, images and files, not a"):
+                await put(content)
+        with pytest.raises(TypeError, match="or a tuple of them"):
+            session.follow_up(content)
+        assert (await session.ask("Go.")).status == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (" ", "the message is empty"),
+        ((), "the message is empty"),
+        (Text(""), "the message is empty"),
+        ((Text(" "), Text("")), "the message is empty"),
+        (Image("not base64!", "image/png"), "the data of the image is not base64"),
+        (File("not base64!", "text/plain"), "the data of the file is not base64"),
+        (Image("aGk=", "text/html"), "an image has the media type 'text/html'"),
+        ((Text("See:"), Image("aGk=" * 100, "image/png")), "the image has 299 bytes; at most 200 are allowed"),
+    ],
+)
+async def test_a_message_that_no_model_takes_is_refused(content: Any, words: str) -> None:
+    """Once it is part of the conversation, every later request would fail of it too."""
+    agent = Agent(model=Scripted(["Hello."]), limits=Limits(max_image_bytes=200))
+    async with open_runtime() as runtime, runtime.open_session(agent) as session:
+        with pytest.raises(ValueError, match=words):
+            await session.ask(content)
+        with pytest.raises(ValueError, match=words):
+            session.steer(content)
+        assert session.value.messages == ()
+
+
+async def test_a_message_of_parts_is_stored_and_read_back(autojump_clock: trio.testing.MockClock) -> None:
+    """As many images as one likes; a text beside an image may be empty; odd Unicode is mended on the way in."""
+    image = Image("aGk=", "image/png")
+    async with open_runtime() as runtime, runtime.open_session(Agent(model=Scripted(["Fine."]))) as session:
+        await session.ask((Text(""), *[image] * 5, Text("\ud83d\ude00 \ud83d")))
+        assert session.value.messages[0].parts == (Text(""), *[image] * 5, Text("\U0001f600 \ufffd"))
+        assert Session.from_json(session.value.to_json()) == session.value
 
 
 def test_without_a_trio_loop_the_message_names_trio() -> None:

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentrio.agent.memory import MAX_DEPTH, check_patch
+from agentrio.agent.memory import check_patch
 from agentrio.domain.errors import MemoryPatchError
+from agentrio.domain.plain import MAX_DEPTH
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

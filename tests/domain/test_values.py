@@ -87,6 +87,31 @@ def test_values_are_immutable_and_hide_bulk_in_their_repr() -> None:
     assert Identity("u").permissions == frozenset()
 
 
+@pytest.mark.parametrize(
+    ("kind", "fields", "words"),
+    [
+        (Text, (None,), "must be a str, not a NoneType"),
+        (Thinking, (b"hm",), "must be a str, not a bytes"),
+        (Text, ("a", 5), r"Text\.raw must be a str, not an int"),
+        (Image, (b"\x89PNG", "image/png"), r"Image\.data .* a bytes; encode it: base64\.b64encode"),
+        (Image, ("aGk=", None), r"Image\.media_type must"),
+        (File, ("aGk=", "text/plain", 5), r"File\.name must be"),
+    ],
+)
+def test_a_part_with_a_field_of_another_type_is_refused_where_it_is_made(kind: Any, fields: Any, words: str) -> None:
+    """Bytes are the likeliest slip; stored, they would be found when the conversation is saved."""
+    with pytest.raises(TypeError, match=words):
+        kind(*fields)
+    assert File("aGk=", "text/plain").name is None
+
+
+def test_the_text_of_a_part_is_always_unicode() -> None:
+    """Two halves of a character that meet would come back from JSON as one: so they are one from the start."""
+    assert Text("\ud83d\ude00").text == "\U0001f600"
+    assert (Text("so \ud83d").text, Thinking("\ude00").text) == ("so \ufffd", "\ufffd")
+    assert Text("für").text == "für"
+
+
 # Usage
 
 

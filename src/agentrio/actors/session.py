@@ -12,13 +12,15 @@ import attrs
 import trio
 
 from agentrio.agent.agent import Agent
+from agentrio.agent.results import ResultError, check_images
 from agentrio.domain import ids
 from agentrio.domain.errors import NothingToProceed, SessionBusy, SessionClosed, SessionCrashed
 from agentrio.domain.events import MessageQueued, MessageUnqueued, Origin, Queue, SteerMode
 from agentrio.domain.history import answerable
 from agentrio.domain.identity import Identity
 from agentrio.domain.messages import Message, user_message
-from agentrio.domain.parts import Part
+from agentrio.domain.parts import File, Image, Part, Text
+from agentrio.domain.plain import article
 from agentrio.domain.render import RenderMemo
 from agentrio.domain.state import RunState, Session, SessionState
 from agentrio.providers.base import ModelClient
@@ -144,7 +146,7 @@ class SessionActor:
             SessionBusy, SessionClosed, SessionCrashed, ValueError, TypeError: it can't be taken on; nothing has
                 happened.
         """
-        return self._accept((checked(content),), caller_deadline)
+        return self._accept((checked(content, self.agent.limits.max_image_bytes),), caller_deadline)
 
     def _accept(self, prompt: tuple[Any, ...], caller_deadline: float) -> Run:
         self.check_usable()
@@ -233,7 +235,8 @@ class SessionActor:
     def queue(self, content: Content, queue: Queue, mode: SteerMode = "after_calls") -> Receipt:
         """Accept a message that waits for its turn."""
         self.check_usable()
-        message = user_message(ids.queued_id(self.value.id, self._queued + 1), checked(content))
+        parts = checked(content, self.agent.limits.max_image_bytes)
+        message = user_message(ids.queued_id(self.value.id, self._queued + 1), parts)
         self._mail(_Queue(message, queue, mode))
         self._queued += 1
         self._underway.add(message.id)
@@ -330,20 +333,25 @@ class SessionActor:
         self._send.close()
 
 
-def checked(content: object) -> Any:
-    """The content of a user message.
+def checked(content: object, max_bytes: int) -> Any:
+    """The content of a user message. Images and files may have ``max_bytes`` each.
 
     Raises:
-        ValueError, TypeError: it is empty, or nothing that a message can hold.
+        ValueError, TypeError: it is empty, or nothing that a message can hold, or an image or file can't be sent.
     """
     if isinstance(content, str):
-        if not content.strip():
-            raise ValueError("the message is empty; give it some text")
-        return content
-    parts = content if isinstance(content, tuple) else (content,)
-    if not parts:
-        raise ValueError("the message has no parts")
+        content = Text(content)
+    parts: tuple[Any, ...] = content if isinstance(content, tuple) else (content,)
     for part in parts:
-        if type(part).__name__ not in ("Text", "Image", "File"):
-            raise TypeError(f"a user message holds text, images and files, not a {type(part).__name__}")
+        if type(part) not in (Text, Image, File):  # a class of the user's own could not be stored
+            raise TypeError(
+                f"a user message holds text, images and files, not {article(part)}; give a str, a Text, Image or File, "
+                "or a tuple of them"
+            )
+    if all(isinstance(part, Text) and not part.text.strip() for part in parts):
+        raise ValueError("the message is empty; give it some text")
+    try:
+        check_images(parts, max_bytes=max_bytes, max_images=len(parts))
+    except ResultError as wrong:
+        raise ValueError(f"the message can't be sent: {wrong}") from None
     return parts

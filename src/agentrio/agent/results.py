@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Sequence
 
 from ..domain.parts import CallError, File, Image, ResultPart, Text
+from ..domain.plain import unicode_text
 from .js_json import NotJSON, js_json
 
 GENERIC_FAILURE = "The tool failed."
@@ -66,11 +67,7 @@ def _checked(value: object, what: str, part: Text | Image | File) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text as Unicode: pairs of surrogates joined, halves replaced, since they can't be sent."""
-    text = str.__str__(text)  # not str(): that of an enum of strings is its name
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return unicode_text(str.__str__(text))  # not str(): that of an enum of strings is its name
 
 
 def _json(value: object) -> str:

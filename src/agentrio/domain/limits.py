@@ -61,6 +61,7 @@ class Limits:
     max_output_chars: int = attrs.field(default=32_000, validator=_count(1))
     """Text of one tool result; the rest is cut and counted."""
     max_image_bytes: int = attrs.field(default=5_000_000, validator=_count(1))
+    """Each image and file that a tool returns or a user's message holds."""
     max_images: int = attrs.field(default=4, validator=_count(0))
     """Images that tools may return in one run."""
     max_mcp_tools: int = attrs.field(default=16, validator=_count(1))

@@ -7,6 +7,8 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from .plain import article, unicode_text
+
 CallStatus: TypeAlias = Literal["succeeded", "failed", "denied", "skipped", "cancelled"]
 """How a tool call ended. Everything but ``succeeded`` carries an ``error``."""
 
@@ -23,12 +25,24 @@ CallCategory: TypeAlias = Literal[
 """What kind of failure the model is told of."""
 
 
+def _is_text(part: object, field: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, str) and not (value is None and field.default is None):
+        hint = "; encode it: base64.b64encode(data).decode()" if isinstance(value, bytes) else ""
+        raise TypeError(f"{type(part).__name__}.{field.name} must be a str, not {article(value)}{hint}")
+
+
 @attrs.frozen(weakref_slot=False)
 class Text:
-    """Plain text. ``raw`` is the provider's own block (JSON) where it says more than its text, such as citations."""
+    """Plain text. ``raw`` is the provider's own block (JSON) where it says more than its text, such as citations.
 
-    text: str
-    raw: str | None = None
+    Halves of surrogate pairs are joined, or replaced by U+FFFD: the text is always Unicode.
+
+    Raises:
+        TypeError: the text is none.
+    """
+
+    text: str = attrs.field(converter=unicode_text)
+    raw: str | None = attrs.field(default=None, validator=_is_text)
 
 
 @attrs.frozen
@@ -39,7 +53,7 @@ class Thinking:
     and ``text`` is empty. ``raw`` is the provider's own block as JSON, replayed to the same model only.
     """
 
-    text: str
+    text: str = attrs.field(converter=unicode_text)
     signature: str | None = None
     redacted: bool = False
     raw: str | None = None
@@ -72,19 +86,27 @@ class CallError:
 
 @attrs.frozen
 class Image:
-    """An image as base64 text, with its media type (``image/png`` and the like)."""
+    """An image as base64 text, with its media type (``image/png`` and the like).
 
-    data: str = attrs.field(repr=False)
-    media_type: str
+    Raises:
+        TypeError: a field is no text. Whether it is base64 is looked at where it is sent.
+    """
+
+    data: str = attrs.field(repr=False, validator=_is_text)
+    media_type: str = attrs.field(validator=_is_text)
 
 
 @attrs.frozen
 class File:
-    """A document as base64 text, with its media type and, where known, its name."""
+    """A document as base64 text, with its media type and, where known, its name.
 
-    data: str = attrs.field(repr=False)
-    media_type: str
-    name: str | None = None
+    Raises:
+        TypeError: a field is no text. Whether it is base64 is looked at where it is sent.
+    """
+
+    data: str = attrs.field(repr=False, validator=_is_text)
+    media_type: str = attrs.field(validator=_is_text)
+    name: str | None = attrs.field(default=None, validator=_is_text)
 
 
 @attrs.frozen

@@ -7,11 +7,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 import trio
 
 from agentrio import (
     Agent,
+    CodecError,
     DeclarationError,
     Limits,
     NothingToProceed,
@@ -24,6 +26,7 @@ from agentrio import (
     read_tool,
     run_sync,
 )
+from agentrio.domain.messages import user_message
 from agentrio.parts import File, Image, Text
 from agentrio.providers.scripted import call
 
@@ -149,6 +152,27 @@ async def test_what_is_no_message_is_refused(content: Any) -> None:
     async with open_runtime() as runtime, runtime.open_session(talker()) as session:
         with pytest.raises(TypeError, match="a user message holds text"):
             await session.ask(content)
+
+
+MESSAGE: Any = user_message("m", "Go.")
+IN_A_LIST: Any = [MESSAGE]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (Session("s", memory={"a": [(1, 2)]}), r"could not be stored: memory\.a\[0\] is a tuple"),
+        (Session("s", messages=IN_A_LIST), "messages is a list; it must be a tuple of Message"),
+        (Session("s", messages=(IN_A_LIST[0].parts[0],)), "messages is a tuple; it must be a tuple of Message"),
+        (Session("s", queue=(MESSAGE,)), "queue is a tuple; it must be a tuple of Queued"),
+        (Session("s", messages=(attrs.evolve(MESSAGE, parts=[]),)), "the parts of message 'm' are a list, not a tuple"),
+    ],
+)
+async def test_a_hand_made_conversation_that_could_not_be_stored_is_not_opened(value: Session, words: str) -> None:
+    """It would run for days before anyone tried to save it."""
+    async with open_runtime() as runtime:
+        with pytest.raises(CodecError, match=words):
+            await runtime.start_session(talker(), value=value)
 
 
 class Lookalike:

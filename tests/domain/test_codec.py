@@ -16,7 +16,7 @@ from agentrio.domain.events import CallFinished, Event, MessageAdded, Origin, Ru
 from agentrio.domain.identity import Identity
 from agentrio.domain.limits import Limits
 from agentrio.domain.messages import Message
-from agentrio.domain.parts import Part, ResultPart, Text, ToolResult
+from agentrio.domain.parts import Part, ResultPart, Text, ToolCall, ToolResult
 from agentrio.domain.state import RunState, Session, SessionState
 from agentrio.domain.status import RunResult
 
@@ -90,9 +90,9 @@ def test_a_memo_is_not_written() -> None:
 
 def test_a_text_cut_within_a_character_can_still_be_written_as_unicode() -> None:
     """A stream may be cut between two halves of a surrogate pair; the journal must take the event all the same."""
-    cut = Message("m", "assistant", (Text("so \ud83d"),))
+    cut: RunResult[Any] = RunResult("r", "cancelled", "so \ud83d")
 
-    assert loads(dumps(cut).encode(), Message) == cut
+    assert loads(dumps(cut).encode(), RunResult) == cut
     assert "ü" in dumps(Text("ü"), Part)  # other text stays readable
 
 
@@ -116,16 +116,40 @@ REFUSED = [
     ),
     ("no tag", '"type":"text",', "", "it has no type, and Part needs one", "$.messages[0].parts[0]"),
     ("a tag that is no text", '"type":"text"', '"type":[]', "the type [] is not known", "$.messages[0].parts[0]"),
-    ("a part that is no object", '{"type":"text","text":"hi","raw":null}', "7", "a int, not", "$.messages[0].parts[0]"),
+    (
+        "a part that is no object",
+        '{"type":"text","text":"hi","raw":null}',
+        "7",
+        "an int, not",
+        "$.messages[0].parts[0]",
+    ),
     ("an extra field", '"role":"user"', '"role":"user","mood":"fine"', "['mood'] are not known", "$.messages[0]"),
     ("an extra field on top", '"seq":0', '"seq":0,"mood":"fine"', "['mood'] are not known", "@ $."),
     ("a missing field", '"text":"hi",', "", "the field 'text' is missing", "$.messages[0].parts[0]"),
     ("null for a text", '"text":"hi"', '"text":null', "a NoneType, not a str", "$.messages[0].parts[0].text"),
     ("an unknown role", '"role":"user"', '"role":"ghost"', "ghost not in literal", "$.messages[0].role"),
-    ("a text for a number", '"seq":0', '"seq":"0"', "a str, not a int", "$.seq"),
-    ("a number for a flag", '"interrupted":false', '"interrupted":0', "a int, not a bool", "$.messages[0].interrupted"),
+    ("a text for a number", '"seq":0', '"seq":"0"', "a str, not an int", "$.seq"),
+    (
+        "a number for a flag",
+        '"interrupted":false',
+        '"interrupted":0',
+        "an int, not a bool",
+        "$.messages[0].interrupted",
+    ),
     ("a list for an object", '"memory":{}', '"memory":[]', "a list, not an object", "$.memory"),
-    ("no list", '"messages":[', '"queue":0,"messages":[', "invalid", "$.queue"),
+    (
+        "a text for a list",
+        '"parts":[{"type":"text","text":"hi","raw":null}]',
+        '"parts":""',
+        "a str, not a list",
+        "].parts",
+    ),
+    ("an object for a list", '"queue":[]', '"queue":{}', "a dict, not a list", "$.queue"),
+    ("a text for a message", '"messages":[', '"messages":["m",', "a str, not an object", "$.messages[0]"),
+    ("infinity in memory", '"memory":{}', '"memory":{"a":[1e999]}', "$.a[0] is inf; a number must be", "@ $.memory"),
+    ("half a character", '"memory":{}', '"memory":{"a":"\\ud83d"}', "$.a holds half of a surrogate pair", "@ $.memory"),
+    ("depth", '"memory":{}', f'"memory":{{"a":{"[" * 200 + "]" * 200}}}', "deeper than 100 levels", "@ $.memory"),
+    ("no list", '"messages":[', '"queue":0,"messages":[', "an int, not a list", "$.queue"),
 ]
 
 
@@ -145,6 +169,76 @@ def test_what_does_not_fit_is_refused_with_reason_and_path(old: str, new: str, r
     assert "This is no Session" in str(caught.value)
     assert reason in str(caught.value)
     assert path in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SESSION.to_json().replace('"messages":[', f'"messages":"{"x" * 200_000}","queue":['),
+        SESSION.to_json().replace('"type":"text"', f'"type":"{"x" * 200_000}"'),
+        SESSION.to_json().replace('"messages":[', f'"messages":[{"0," * 100_000}'),
+        SESSION.to_json().replace('"role":', "".join(f'"f{i}":0,' for i in range(20_000)) + '"role":'),
+        SESSION.to_json().replace('"memory":{}', '"memory":{"' + "x" * 200_000 + '":1e999}'),
+    ],
+    ids=["a text for a list", "tag", "items", "fields", "key"],
+)
+def test_an_error_of_a_large_text_is_short(text: str) -> None:
+    """A log line must not carry the conversation that could not be read, let alone seventy times."""
+    with pytest.raises(CodecError) as caught:
+        Session.from_json(text)
+
+    assert len(str(caught.value)) < 2500
+    assert "This is no Session" in str(caught.value)
+
+
+def test_of_many_faults_the_first_are_told_and_the_rest_counted() -> None:
+    """Who mends the first ones sees the others next time."""
+    with pytest.raises(CodecError, match=r"not an object @ \$\.messages\[4\]; and 2 more\.$"):
+        Session.from_json('{"id":"s","messages":[0,1,2,3,4,5,6]}')
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+def test_numbers_that_only_python_calls_json_are_refused(constant: str) -> None:
+    """They would be read, and could never be written again."""
+    with pytest.raises(CodecError, match=f"it is not JSON \\({constant} is none of its numbers\\)"):
+        Session.from_json(f'{{"id":"s","memory":{{"a":{constant}}}}}')
+
+
+@pytest.mark.parametrize("text", [None, 5, SESSION])
+def test_what_is_no_text_is_refused(text: Any) -> None:
+    """A file that was not read, a value that is one already."""
+    with pytest.raises(CodecError, match=r"This is no Session: it is an? \w+, not JSON text"):
+        Session.from_json(text)
+
+
+def test_permissions_are_a_list_of_texts() -> None:
+    """A text would be a set of its letters."""
+    with pytest.raises(CodecError, match=r"a str, not a list @ \$\.permissions"):
+        loads('{"subject":"u","permissions":"admin"}', Identity)
+
+
+MANY: Any = [SESSION.messages[0]]
+
+
+@pytest.mark.parametrize(
+    ("session", "words"),
+    [
+        (Session("s", memory={"a": (1, 2)}), r"\$\.a is a tuple"),
+        (Session("s", memory={"a": {1: "x"}}), r"\$\.a has a key that is an int"),
+        (Session("s", memory={"a": float("inf")}), r"\$\.a is inf"),
+        (Session("s", memory={"a": "\ud83d\ude00"}), r"\$\.a holds half of a surrogate pair"),
+        (
+            Session("s", messages=(Message("m", "assistant", (ToolCall("c", "p", "n", "{}", {"a": {1, 2}}),)),)),
+            r"\$\.a is a set",
+        ),
+        (Session("s", messages=MANY), "holds a list where a tuple belongs"),
+        (Session("s", messages=(attrs.evolve(MANY[0], parts=[]),)), "holds a list where a tuple belongs"),
+    ],
+)
+def test_what_would_come_back_as_something_else_is_refused_when_written(session: Session, words: str) -> None:
+    """A conversation that changes on its way through a file without a word is found much later."""
+    with pytest.raises(CodecError, match=words):
+        session.to_json()
 
 
 def test_an_unknown_event_is_named() -> None:
@@ -169,7 +263,7 @@ def test_text_that_is_no_json_is_refused(text: str | bytes) -> None:
         Session.from_json(text)
 
 
-@pytest.mark.parametrize("amount", [3, "a lot", None])
+@pytest.mark.parametrize("amount", [3, "a lot", "NaN", "sNaN", None])
 def test_money_is_a_decimal_in_a_text(amount: object) -> None:
     """A float would lose cents."""
     data = to_data(Limits(max_cost=1.5))
@@ -196,7 +290,7 @@ def test_what_is_no_arm_of_the_named_union_is_refused_when_written() -> None:
         dumps(Text("hi"), Event)
 
 
-@pytest.mark.parametrize("details", [object(), float("nan"), {1: {2}}])
+@pytest.mark.parametrize("details", [object(), float("nan"), {1: {2}}, [(1,)]])
 def test_what_is_not_json_is_refused_when_written(details: object) -> None:
     """``details`` is a program's own; what can't be stored is said where it is stored."""
     with pytest.raises(CodecError, match="can't be written as JSON"):
@@ -224,5 +318,5 @@ def dumps_tag(kind: type) -> str:
 @pytest.mark.parametrize(("text", "found"), [("[]", "list"), ("3", "int"), ("null", "NoneType"), ('"a"', "str")])
 def test_what_is_no_object_at_all_is_named(text: str, found: str) -> None:
     """The wrong file was opened: the message says what was in it."""
-    with pytest.raises(CodecError, match=f"This is no Session: it is a {found}, not an object"):
+    with pytest.raises(CodecError, match=f"This is no Session: it is an? {found}, not an object"):
         Session.from_json(text)

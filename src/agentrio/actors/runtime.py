@@ -19,6 +19,7 @@ from agentrio.agent.agent import Agent
 from agentrio.domain.errors import DeclarationError, SessionClosed
 from agentrio.domain.identity import Identity
 from agentrio.domain.state import Session
+from agentrio.domain.storable import check_session
 from agentrio.providers.base import PricedClient
 from agentrio.stores.base import NullJournal
 
@@ -122,7 +123,7 @@ class Runtime:
                 its models a price that can't be known.
             SessionClosed: the runtime is closing.
             ValueError, TypeError: the id is taken by a session that is open, differs from the value's, or is no text;
-                the value is no Session.
+                the value is no Session, or could not be stored (a ``CodecError`` that says where).
             Exception: what opening the agent's model raised; the next use of the model tries again.
         """
         declared = self._agent(agent)
@@ -179,6 +180,7 @@ class Runtime:
             return Session(f"s_{secrets.token_hex(6)}" if id is None else id, agent.name)
         if id is not None and id != value.id:
             raise ValueError(f"id is {id!r} but the value's is {value.id!r}; leave id out")
+        check_session(value)
         return value
 
     def _check_free(self, id: str) -> None:

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrio.providers.base import ProviderError
-from agentrio.providers.wire.json import decode, decode_unmended, encode, encode_text, mend, parse_arguments
+from agentrio.providers.wire.json import (
+    decode,
+    decode_kept,
+    decode_unmended,
+    encode,
+    encode_text,
+    mend,
+    parse_arguments,
+)
 
 TEXTS = st.text(st.characters(exclude_categories=())) | st.sampled_from(["\ud83d", "\ude00\ud83d", "a\0b", "\\u0000"])
 VALUES = st.recursive(
@@ -36,11 +44,39 @@ def test_what_msgspec_refuses_and_servers_send_is_read_all_the_same(text: str | 
     assert decode(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "{", "[DONE]", "NaN", "[Infinity]", "1e999", '["a\n", 1e999]', "'a'"])
+@pytest.mark.parametrize("text", ["", "{", "[DONE]", "'a'", "nan", "[1e]"])
 def test_what_is_no_json_stays_none(text: str) -> None:
-    """Nothing is guessed; numbers must be finite."""
-    with pytest.raises(ValueError, match=r"is no JSON|out of range|Expecting|enclosed"):
+    """Nothing is guessed."""
+    with pytest.raises(ValueError, match=r"Expecting|enclosed"):
         decode(text)
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "9" * 5_000])
+def test_numbers_that_are_none_are_null_and_take_nothing_with_them(number: str) -> None:
+    """Servers in Python write ``NaN`` among the log probabilities of a token: the token was lost without a word."""
+    frame = f'{{"delta": "token", "odd": [{number}, 1e3, 7]}}'
+    assert decode(frame) == decode_unmended(frame.encode()) == {"delta": "token", "odd": [None, 1000.0, 7]}
+    with pytest.raises(ValueError, match=r"is no JSON|out of range|digits"):
+        decode(frame, strict=True)
+    assert parse_arguments(frame) is None
+
+
+@pytest.mark.parametrize("text", ['"', '"\\"', '"\\', "\\", '"\\"\\'])
+def test_strings_without_an_end_are_looked_through_once(text: str) -> None:
+    """Looking for their end from each of their quotes took hours for a megabyte, and nothing else ran meanwhile."""
+    with pytest.raises((ProviderError, ValueError)):
+        decode("[" * 101 + text + '\\"' * 1_000_000)
+    with pytest.raises((ProviderError, ValueError)):
+        decode("[" * 101 + text + '"\\' * 1_000_000)
+
+
+def test_what_is_kept_of_a_part_can_be_read_again() -> None:
+    """The very bytes, where they are good; what was read by the slow path alone would break whoever reads it later."""
+    assert decode_kept(b'{"a" : 1}') == ({"a": 1}, b'{"a" : 1}')
+    assert decode_kept(b'{"a":1e999,"b":"\xff"}') == (
+        {"a": None, "b": "\ufffd"},
+        '{"a":null,"b":"\ufffd"}'.encode(),
+    )
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "[" * 100_000 + "]" * 100_000, '{"a":' * 100_000])

@@ -39,7 +39,7 @@ from .assembling import MAX_PARTS, EventAssembler, WholeBody, endless
 from .billing import Bill
 from .common import count, put, string
 from .failures import from_frame
-from .json import decode, encode
+from .json import decode_kept, encode
 from .sse import MAX_EVENT, Event
 
 STOP_REASONS: dict[str, StopReason] = {
@@ -150,7 +150,7 @@ class Assembler(EventAssembler):
         if self._superseded and index in self._blocks:
             self._blocks.clear()
         self._superseded = False
-        found = decode(json)
+        found, json = decode_kept(json)
         if isinstance(found, dict):
             old = self._blocks.get(index)
             if old is None and len(self._blocks) >= MAX_PARTS:

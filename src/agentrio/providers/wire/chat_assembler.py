@@ -23,7 +23,7 @@ from agentrio.providers.base import ModelResponse, PartDelta, ProviderError
 from .assembling import MAX_BODY, MAX_PARTS, EventAssembler, WholeBody, endless
 from .billing import Bill, CostStyle, tier_context, told_cost
 from .chat_frames import CallPiece, Choice, Chunk, Delta, is_error, loose_chunk, read_chunk
-from .chat_parts import AnyPart, CallPart, Calls, TextPart, ThinkingPart, merge_details, name_piece
+from .chat_parts import AnyPart, CallPart, Calls, Details, TextPart, ThinkingPart, name_piece
 from .common import count, put, string
 from .failures import from_frame
 from .growing import Growing
@@ -229,9 +229,9 @@ class ChatAssembler(EventAssembler):
 
     def _detail(self, delta: Delta, out: list[PartDelta]) -> None:
         """Details tell again what the plain field tells, or tell it alone."""
-        details: list[dict[str, Any]] = [] if self._thinking is None else self._thinking.details
-        text = merge_details(details, delta.reasoning_details or [])
-        if not details:
+        details = Details() if self._thinking is None else self._thinking.details
+        text = details.add(delta.reasoning_details or [])
+        if details.empty:
             return
         if self._thinking is None:
             self._thinking = self._added(ThinkingPart(len(self._parts), "reasoning_details"))
@@ -250,7 +250,7 @@ class ChatAssembler(EventAssembler):
                 return
             call = self._added(CallPart(len(self._parts), piece.index))
             self._calls.add(call)
-        call.id = call.id or id
+        self._calls.identify(call, id)
         name_piece(call, name)
         for key in ("extra_content", "provider_specific_fields"):
             if (value := getattr(piece, key)) is not None:

@@ -8,15 +8,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentrio.providers.base import PartDelta
+from agentrio.providers.base import PartDelta, ProviderError
 
 from .json import mend
+
+MAX_NAME = 1_000  # characters of a tool's name, which stands in each of its deltas; servers take 64 or 128
+
+
+def check_name(name: str) -> str:
+    """The name.
+
+    Raises:
+        ProviderError: it is longer than any name of a tool (``invalid_response``).
+    """
+    if len(name) > MAX_NAME:
+        raise ProviderError(
+            f"The server sent a tool's name of more than {MAX_NAME:,} characters; that is the limit.",
+            code="invalid_response",
+        )
+    return name
 
 
 class Growing:
     """One part: ``part`` is its place in the response, ``length`` the characters that were given out of it.
 
-    Only a part of kind ``text``, ``thinking`` or ``input`` is added to.
+    Only a part of kind ``text``, ``thinking`` or ``input`` is added to. A name has a limit (``check_name``).
     """
 
     __slots__ = ("held", "kind", "length", "name", "part", "pieces", "placeholder")
@@ -24,7 +40,7 @@ class Growing:
     def __init__(self, part: int, kind: str, name: str = "") -> None:
         self.part: int = part
         self.kind: Any = kind  # a DeltaKind, or that of a part without text
-        self.name: str = name
+        self.name: str = check_name(name)
         self.pieces: list[str] = []
         self.length: int = 0
         self.held: str = ""  # the first half of a surrogate pair whose other half may come with the next delta

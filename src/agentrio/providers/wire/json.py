@@ -1,8 +1,9 @@
 """JSON as servers really write it: msgspec for what is right, the standard library for what is nearly right.
 
 msgspec refuses three things that models and servers do send: lone surrogates (``"\\ud83d"``), raw control characters
-inside strings, and bytes that are no UTF-8. The slow path takes them; neither takes ``NaN`` or ``Infinity``. Decoded
-text is always encodable again: what stays of a lone surrogate is U+FFFD.
+inside strings, and bytes that are no UTF-8. The slow path takes them. Numbers that are none (``NaN``, ``1e999``, one of
+thousands of digits) are null: a server writes them beside what matters, and what matters must not go with them. Only in
+a call's arguments they are refused. Decoded text is always encodable again: what stays of a lone surrogate is U+FFFD.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ NUL = b"\\u0000"  # how the encoder writes it; also the tail of an escaped backs
 MAX_DEPTH = 100  # of lists and objects; each level takes several frames of the stack wherever a value is walked
 SHALLOW = 2 * MAX_DEPTH  # bytes; what is not longer can't be nested deeper
 
-_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)  # one without an end is looked at once, too
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
@@ -57,8 +58,8 @@ def check_depth(data: bytes) -> None:
         raise too_deep()
 
 
-def decode(data: bytes | str) -> Any:
-    """The value, with all text mended.
+def decode(data: bytes | str, *, strict: bool = False) -> Any:
+    """The value, with all text mended; numbers that are none are None, or with ``strict`` refused.
 
     Raises:
         ValueError: this is no JSON.
@@ -69,7 +70,20 @@ def decode(data: bytes | str) -> Any:
     try:
         return _decoder.decode(data)
     except msgspec.MsgspecError:
-        return scrub(loads(data), strip_nul=False)
+        return scrub(loads(data, strict=strict), strip_nul=False)
+
+
+def decode_kept(data: bytes) -> tuple[Any, bytes]:
+    """The value of a part of a frame, and the JSON to keep of it: the same bytes, unless nobody could read those again.
+
+    Raises:
+        ValueError: this is no JSON.
+    """
+    try:
+        return _decoder.decode(data), data
+    except msgspec.MsgspecError:
+        value = scrub(loads(data), strip_nul=False)
+        return value, encode(value)
 
 
 def decode_unmended(data: bytes) -> Any:
@@ -78,10 +92,12 @@ def decode_unmended(data: bytes) -> Any:
     return loads(data)
 
 
-def loads(data: bytes | str) -> Any:
+def loads(data: bytes | str, *, strict: bool = False) -> Any:
     """The slow path."""
     text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
-    return json.loads(text, strict=False, parse_constant=_refuse, parse_float=_finite)
+    if strict:
+        return json.loads(text, strict=False, parse_constant=_refuse, parse_float=_finite)
+    return json.loads(text, strict=False, parse_constant=_nothing, parse_float=_finite_or_none, parse_int=_int_or_none)
 
 
 def too_deep() -> ProviderError:
@@ -100,6 +116,22 @@ def _finite(number: str) -> float:
     return value
 
 
+def _nothing(constant: str) -> None:
+    return None
+
+
+def _finite_or_none(number: str) -> float | None:
+    value = float(number)
+    return value if math.isfinite(value) else None
+
+
+def _int_or_none(number: str) -> int | None:
+    try:
+        return int(number)
+    except ValueError:  # Python reads no more than some thousand digits
+        return None
+
+
 def parse_arguments(text: str) -> dict[str, Any] | None:
     """Arguments of a tool call: nothing at all means none; None where the text is no JSON object.
 
@@ -108,7 +140,7 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
     if not text or text.isspace():
         return {}
     try:
-        value = decode(text)
+        value = decode(text, strict=True)
     except (ValueError, ProviderError):
         return None
     return value if isinstance(value, dict) else None
@@ -125,7 +157,7 @@ def is_cut(text: str) -> bool:
     except json.JSONDecodeError as wrong:
         rest = text[wrong.pos :]
         return not rest or rest[0] == '"' or rest == "-" or any(word.startswith(rest) for word in _LITERALS)
-    except RecursionError:
+    except (ValueError, RecursionError):  # a number of thousands of digits, brackets without end: broken, not cut
         pass
     return False
 

@@ -29,7 +29,7 @@ from .assembling import MAX_PARTS, EventAssembler, WholeBody, endless
 from .billing import Bill, CostStyle, tier_context, told_cost
 from .common import count, put, string
 from .failures import from_frame
-from .json import decode, is_cut
+from .json import decode, decode_kept, is_cut
 from .responses_frames import Frame, Reply, read_frame, read_reply
 from .responses_items import Item, MessageItem, ReasoningItem, Slot, new_item
 from .sse import MAX_EVENT, Event
@@ -63,6 +63,7 @@ class Assembler(EventAssembler):
         self._cost: CostStyle = cost
         self._items: dict[object, Item] = {}  # by index and by id, each as the server told it
         self._order: list[Item] = []
+        self._open: dict[str, list[Item]] = {}  # by type, those that are not done last
         self._slots: list[Slot] = []  # in the order of the parts
         self._usage = NO_USAGE
         self._bill = Bill()
@@ -95,7 +96,7 @@ class Assembler(EventAssembler):
                 item = items.get(frame.output_index) or self._find(frame)
                 if type(item) is MessageItem:
                     index = frame.content_index or 0
-                    slot = item.slots.get(index) or self._open(item, index)
+                    slot = item.slots.get(index) or self._slot_of(item, index)
                 else:
                     slot = item.slots[0]
                     if type(item) is ReasoningItem:
@@ -115,21 +116,27 @@ class Assembler(EventAssembler):
     def _match(self, index: int | None, id: str, kind: str) -> Item | None:
         """By index, by id, and where both say nothing, the last one of its type that is still open."""
         item = self._items.get(index) or self._items.get(id)
-        return item or next((item for item in reversed(self._order) if item.type == kind and not item.done), None)
+        if item is not None:
+            return item
+        open = self._open.get(kind, [])
+        while open and open[-1].done:
+            open.pop()
+        return open[-1] if open else None
 
     def _add(self, index: int | None, json: bytes, fields: dict[str, Any]) -> Item:
         if len(self._order) >= MAX_PARTS:
             raise endless()
         item = new_item(json, fields)
         self._order.append(item)
+        self._open.setdefault(item.type, []).append(item)
         for name in (index, item.id):
             if name is not None and name != "":
                 self._items[name] = item
         if type(item) is not MessageItem:  # its texts become parts when they begin
-            self._open(item, 0)
+            self._slot_of(item, 0)
         return item
 
-    def _open(self, item: Item, index: int) -> Slot:
+    def _slot_of(self, item: Item, index: int) -> Slot:
         slot = item.slots.get(index)
         if slot is None:
             if len(self._slots) >= MAX_PARTS:
@@ -154,8 +161,7 @@ class Assembler(EventAssembler):
 
     def _added(self, frame: Frame) -> None:
         """An item begins. One that comes again at its place and under its id, before it was done, is no new one."""
-        json = bytes(frame.item)
-        fields = decode(json)
+        fields, json = decode_kept(bytes(frame.item))
         if not isinstance(fields, dict):
             return
         index, known = frame.output_index, self._items.get(string(fields.get("id")))
@@ -163,18 +169,21 @@ class Assembler(EventAssembler):
             self._add(index, json, fields)
 
     def _done(self, frame: Frame, out: list[PartDelta]) -> None:
-        """An item is complete; it may never have been added."""
-        json = bytes(frame.item)
-        fields = decode(json)
-        if isinstance(fields, dict):
-            kind = string(fields.get("type"))
-            item = self._match(frame.output_index, string(fields.get("id")), kind)
-            self._finish(item or self._add(frame.output_index, json, fields), json, fields, out)
+        """An item is complete; it may never have been added. One that is told again says nothing new."""
+        fields, json = decode_kept(bytes(frame.item))
+        if not isinstance(fields, dict):
+            return
+        id = string(fields.get("id"))
+        item = self._match(frame.output_index, id, string(fields.get("type")))
+        if item is None or (item.done and id and id != item.id):
+            item = self._add(frame.output_index, json, fields)
+        if not item.done:
+            self._finish(item, json, fields, out)
 
     def _finish(self, item: Item, json: bytes, fields: dict[str, Any], out: list[PartDelta]) -> None:
         item.finish(json, fields)
         for index, text in item.texts().items():
-            put(self._open(item, index).settle(text), out)
+            put(self._slot_of(item, index).settle(text), out)
 
     def _head(self, reply: Reply) -> None:
         self._id = reply.id or self._id
@@ -202,8 +211,8 @@ class Assembler(EventAssembler):
     def _complete(self, output: list[Raw], out: list[PartDelta]) -> None:
         """Items that are only in the last event, or that were not done by then."""
         streamed = bool(self._order)
-        for index, json in enumerate(map(bytes, output)):
-            fields = decode(json)
+        for index, raw in enumerate(output):
+            fields, json = decode_kept(bytes(raw))
             if not isinstance(fields, dict):
                 continue
             if not streamed:

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 from agentrio.domain.parts import Part, RawBlock, Text, Thinking, ToolCall
 from agentrio.providers.base import PartDelta
 
+from .assembling import MAX_BODY, endless
 from .common import string
 from .growing import Growing
 from .json import encode, encode_text, parse_arguments
@@ -31,11 +32,12 @@ CALLS = {"function_call": "arguments", "custom_tool_call": "input"}  # where a c
 class Slot(Growing):
     """What becomes one part. ``final`` is its text as the done item has it."""
 
-    __slots__ = ("final", "item")
+    __slots__ = ("final", "index", "item")
 
     def __init__(self, item: Item, part: int, kind: Kind, name: str = "") -> None:
         super().__init__(part, kind, name)
         self.item: Item = item
+        self.index = 0  # of the item's content
         self.final: str | None = None
 
     def settle(self, text: str) -> PartDelta | None:
@@ -79,14 +81,18 @@ class Item:
     def open(self, index: int, part: int) -> Slot:
         """A slot for one of its contents, which becomes the part of that number."""
         slot = self.slots[index] = self._slot(part)
+        slot.index = index
         return slot
 
     def _slot(self, part: int) -> Slot:
         return Slot(self, part, self.kind)
 
     def finish(self, json: bytes, fields: dict[str, Any]) -> None:
-        """The item is done, and this is all of it."""
+        """The item is done, and this is all of it. What it is does not change any more, whatever is said now."""
         self.done = True
+        if fields.get("type") != self.type:
+            fields = {**fields, "type": self.type}
+            json = encode(fields)
         self._tell(json, fields)
 
     def texts(self) -> Mapping[int, str]:
@@ -109,20 +115,24 @@ class MessageItem(Item):
 
     def texts(self) -> Mapping[int, str]:
         """Of content without a text, none."""
-        return {index: string(found.get(_text_key(found))) for index, found in enumerate(self._content())}
+        return {index: string(found.get(_text_key(found))) for index, found in enumerate(self._content)}
 
     def refuses(self) -> bool:
         """Whether any of it is a refusal."""
-        return any(found.get("type") == "refusal" for found in self._content())
+        return any(found.get("type") == "refusal" for found in self._content)
 
-    def _content(self) -> list[dict[str, Any]]:
-        content = self.fields.get("content")
-        return [found for found in content if isinstance(found, dict)] if isinstance(content, list) else []
+    def _tell(self, json: bytes, fields: dict[str, Any]) -> None:
+        super()._tell(json, fields)
+        content = fields.get("content")
+        self._content = [found for found in content if isinstance(found, dict)] if isinstance(content, list) else []
+        if len(self._content) > 1:  # each goes back with all that the message says beside
+            beside = len(encode({**fields, "content": None}))
+            if beside * len(self._content) > MAX_BODY:
+                raise endless()
 
     def finished(self, slot: Slot) -> Part:
         """A text; content of an unknown type stays as it is."""
-        index = next(index for index, own in self.slots.items() if own is slot)
-        content = self._content()
+        index, content = slot.index, self._content
         if not self.done or index >= len(content):
             return Text(slot.whole())
         found = content[index]

@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -65,7 +66,15 @@ class Terminal:
 
     def interrupt(self) -> None:
         """What the terminal sends when Ctrl-C is pressed."""
-        self._process.send_signal(signal.SIGINT)
+        self.signal(signal.SIGINT)
+
+    def signal(self, number: int) -> None:
+        """What `kill` sends."""
+        self._process.send_signal(number)
+
+    def settings(self) -> list[Any]:
+        """How the terminal is set, as `termios` has it."""
+        return termios.tcgetattr(self._master)
 
     def wait(self) -> int:
         """The exit code, with all that was shown read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import os
 import signal
@@ -120,6 +121,32 @@ def test_programs_get_notes_on_stderr(capsys: pytest.CaptureFixture[str]) -> Non
     assert said.out.startswith('{"type":"round_started"')
 
 
+def test_a_line_of_json_is_one_line_for_everybody(capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON takes some characters as they are that a terminal obeys (C1 controls), or that readers of lines break at."""
+    text = "a\x9b2Jb\x7fc\x85d\u2028e\u2029f\x1bg\u00e9"
+    JsonView().event(ev.TextDelta(HERE, 1, "m", 0, 0, text))
+    said = capsys.readouterr().out
+    assert len(said.splitlines()) == 1
+    assert json.loads(said)["text"] == text
+    assert not set(said) & set("\x1b\x9b\x7f\x85\u2028\u2029")
+    assert "\u00e9" in said
+
+
+def test_notes_of_programs_do_not_drive_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is logged can hold what a server said."""
+    monkeypatch.setattr(sys, "stderr", notes := Terminal())
+    JsonView().note("a\x1b[2J\x9bb")
+    assert notes.getvalue() == "a\ufffd[2J\ufffdb\n"
+
+
+def test_lines_that_end_as_windows_ends_them_are_lines() -> None:
+    """Also where the stream is cut in the middle of such an end; a lone CR, which draws over a line, is gone."""
+    view = TextView(answer=(answer := Terminal()), notes=io.StringIO())
+    for text in ("one\r", "\ntwo\r\n", "thr\ree"):
+        view.event(ev.TextDelta(HERE, 1, "m", 0, 0, text))
+    assert answer.getvalue() == "one\ntwo\nthree"
+
+
 def test_small_commands(tmp_path: Path) -> None:
     """They work on the value of the session alone."""
     talked = Talked(Session("s", "chat"), Usage(1, 2))
@@ -164,14 +191,24 @@ def test_the_last_ctrl_c_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> No
     told: list[object] = []
     monkeypatch.setattr(signal, "signal", lambda *what: told.append(what))
     monkeypatch.setattr(os, "kill", lambda *what: told.append(what))
-    kill()
+    kill(signal.SIGINT)
     assert told == [(signal.SIGINT, signal.SIG_DFL), (os.getpid(), signal.SIGINT)]
 
 
-async def test_ctrl_c_stops_then_leaves_then_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In this order, for as long as the one before has not helped."""
-    told: list[str] = []
-    signals = iter([1, 2, 3])
+@pytest.mark.parametrize(
+    ("sent", "told", "left"),
+    [
+        ([signal.SIGINT] * 3, ["stop", "stop", "killed by 2"], signal.SIGINT),
+        ([signal.SIGTERM, signal.SIGINT], ["killed by 2"], signal.SIGTERM),
+        ([signal.SIGINT, signal.SIGTERM, signal.SIGTERM], ["stop", "killed by 15"], signal.SIGTERM),
+    ],
+)
+async def test_ctrl_c_stops_then_leaves_then_ends(
+    monkeypatch: pytest.MonkeyPatch, sent: list[int], told: list[str], left: int
+) -> None:
+    """In this order, for as long as the one before has not helped; SIGTERM leaves at once."""
+    said: list[str] = []
+    signals = iter(sent)
 
     class Signals:
         def __enter__(self) -> Signals:
@@ -189,16 +226,15 @@ async def test_ctrl_c_stops_then_leaves_then_ends(monkeypatch: pytest.MonkeyPatc
             raise StopAsyncIteration
 
     monkeypatch.setattr(trio, "open_signal_receiver", lambda *_: Signals())
-    monkeypatch.setattr("agentrio.cli.chat.interrupts.kill", lambda: told.append("killed"))
+    monkeypatch.setattr("agentrio.cli.chat.interrupts.kill", lambda number: said.append(f"killed by {number}"))
 
     def stop() -> bool:
-        told.append("stop")
-        return told == ["stop"]
+        said.append("stop")
+        return said == ["stop"]
 
     interrupts = Interrupts(stop)
     await interrupts.run()
-    assert told == ["stop", "stop", "killed"]
-    assert interrupts.left
+    assert (said, interrupts.left) == (told, left)
     assert interrupts.scope.cancel_called
 
 

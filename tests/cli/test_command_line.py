@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -109,15 +110,70 @@ def test_a_refusal_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert capsys.readouterr().err == "agentrio: no such thing; make one\n"
 
 
-def test_ctrl_c_outside_of_the_demo_exits_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before a command has taken the signal over, Ctrl-C must not show a traceback either."""
-    assert _told(monkeypatch, KeyboardInterrupt()) == 130
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), BaseExceptionGroup("", [KeyboardInterrupt()])])
+def test_ctrl_c_outside_of_a_command_exits_130(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Before a command has taken the signal over, or after it gave it back, Ctrl-C must not show a traceback either.
+    Out of a nursery it comes in a group."""
+    assert _told(monkeypatch, error) == 130
 
 
-def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What nobody expected is raised whole, so that it can be reported."""
-    with pytest.raises(ZeroDivisionError):
-        _told(monkeypatch, ZeroDivisionError())
+LOADING = """
+import sys
+
+class Press:
+    def find_spec(self, name, path=None, target=None):
+        if name == "agentrio.cli.command":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Press())
+import agentrio.cli
+sys.exit(agentrio.cli.main(["models"]))
+"""
+
+
+def test_ctrl_c_while_the_program_is_loaded_exits_130() -> None:
+    """The impatient press it before the first line is shown."""
+    done = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ZeroDivisionError(),
+        OSError(errno.ENOENT, "no such file"),
+        BaseExceptionGroup("", [KeyboardInterrupt(), ZeroDivisionError()]),
+        ExceptionGroup("", [BrokenPipeError(), ZeroDivisionError()]),
+    ],
+)
+def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """What nobody expected is raised whole, so that it can be reported; also where something expected came with it."""
+    with pytest.raises(type(error)) as raised:
+        _told(monkeypatch, error)
+    assert raised.value is error
+
+
+@pytest.mark.parametrize("arguments", ["models", "demo --fast --json", "demo --fast"])
+def test_an_output_that_cannot_be_written_is_told(arguments: str) -> None:
+    """A full disk is no bug of ours, and what is missing is known by the exit code."""
+    done = _in_shell(f"{arguments} >/dev/full")
+    assert (done.returncode, done.stderr) == (1, "agentrio: the output can't be written: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("redirected", "code"),
+    [("models >&-", 0), ("models >&- 2>&-", 0), ("nonsense 2>&-", 2), ("demo --fast --json >&-", 0), ("--help >&-", 0)],
+)
+def test_a_stream_that_is_closed_is_no_error(redirected: str, code: int) -> None:
+    """Who closed it wanted nothing from it."""
+    done = _in_shell(redirected)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "Traceback" not in done.stderr
+
+
+def _in_shell(line: str) -> subprocess.CompletedProcess[str]:
+    command = ["sh", "-c", f'exec "$0" -m agentrio.cli {line}', sys.executable]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_a_missing_rich_is_named_with_its_remedy(

@@ -10,8 +10,9 @@ import attrs
 FAILED = 1
 USAGE = 2  # what argparse exits with
 UNAVAILABLE = 69  # EX_UNAVAILABLE of sysexits.h: something that the work needs can't be had
-INTERRUPTED = 130  # as a shell counts: 128 and the number of SIGINT
-BROKEN_PIPE = 141  # 128 and the number of SIGPIPE
+BY_SIGNAL = 128  # as a shell counts: this, and the number of the signal
+INTERRUPTED = BY_SIGNAL + 2  # SIGINT
+BROKEN_PIPE = BY_SIGNAL + 13  # SIGPIPE
 
 
 @attrs.frozen

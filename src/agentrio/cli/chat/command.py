@@ -31,7 +31,7 @@ def _configure(parser: ArgumentParser) -> None:
         type=_tools_option,
         help="tools of a module, found from the current folder too; may be given again",
     )
-    add("--system", metavar="TEXT", help="what the model is told of itself")
+    add("--system", metavar="TEXT|@FILE", help="what the model is told of itself, or the file that says it")
     add("--thinking", metavar="LEVEL", choices=LEVELS, help=f"how much it thinks: {', '.join(LEVELS)}")
     add("--max-tokens", metavar="N", type=_count, help="the most tokens of one response")
     add("--json", action="store_true", help="print each event as one JSON line")

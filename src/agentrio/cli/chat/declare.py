@@ -8,6 +8,8 @@ import sys
 import traceback
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, cast
 
 import attrs
@@ -18,7 +20,7 @@ from agentrio.domain.errors import DeclarationError
 from agentrio.providers.base import Model
 from agentrio.providers.registry import resolve
 
-from ..command import FAILED, UNAVAILABLE, USAGE, Refusal
+from ..command import UNAVAILABLE, USAGE, Refusal
 
 
 def declare(options: Namespace) -> Agent[None]:
@@ -32,13 +34,26 @@ def declare(options: Namespace) -> Agent[None]:
             name="chat",
             model=_model(options.model, _account(options)),
             fallbacks=options.fallback,
-            prompt=options.system or (),
+            prompt=_text(options.system),
             tools=[tool for module, names in options.tools for tool in load_tools(module, names)],
             max_tokens=options.max_tokens,
             thinking=options.thinking,
         )
     except DeclarationError as wrong:
         raise Refusal(str(wrong), USAGE) from wrong
+
+
+def _text(system: str | None) -> str | tuple[()]:
+    """What ``--system`` says; behind an ``@`` stands the file that says it."""
+    if not system:
+        return ()
+    if not system.startswith("@"):
+        return system
+    try:
+        return Path(system[1:]).expanduser().read_text(encoding="utf-8")
+    except (OSError, RuntimeError, ValueError) as wrong:  # no such file, no such user's home, not UTF-8
+        why = wrong.strerror if isinstance(wrong, OSError) else wrong
+        raise Refusal(f"--system: can't read the file {system[1:]!r}: {why}", USAGE) from wrong
 
 
 def _account(options: Namespace) -> dict[str, str]:
@@ -79,7 +94,7 @@ def load_tools(module: str, names: Sequence[str]) -> Iterator[Tool[..., Any]]:
     found = _imported(module)
     for name in names:
         if not hasattr(found, name):
-            raise Refusal(f"--tools: the module {module!r} has no {name!r}")
+            raise Refusal(f"--tools: the module {module!r} has no {name!r}{_instead(found, name)}")
         value = getattr(found, name)
         for tool in value if isinstance(value, list | tuple) else (value,):
             if not isinstance(tool, Tool):
@@ -90,13 +105,28 @@ def load_tools(module: str, names: Sequence[str]) -> Iterator[Tool[..., Any]]:
             yield tool
 
 
+def _instead(found: Any, name: str) -> str:
+    tools = [each for each, value in vars(found).items() if isinstance(value, Tool)]
+    near = get_close_matches(name, tools, 1)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; its tools are {', '.join(tools)}" if tools else "; there is no tool in it"
+
+
 def _imported(module: str) -> Any:
     if "" not in sys.path:
         sys.path.insert(0, "")  # as `python -m` has it; the script `agentrio` begins with its own folder
     try:
         return importlib.import_module(module)
-    except Exception as wrong:
-        frame = traceback.extract_tb(wrong.__traceback__)[-1]
-        at = "" if "importlib" in frame.filename else f" ({frame.filename}, line {frame.lineno})"
-        why = f"{type(wrong).__name__}: {wrong}{at}"
-        raise Refusal(f"--tools: the module {module!r} can't be imported: {why}", FAILED) from wrong
+    except (Exception, SystemExit) as wrong:  # SystemExit: a script that does its work when it is imported
+        raise Refusal(f"--tools: the module {module!r} can't be imported: {_why(module, wrong)}") from wrong
+
+
+def _why(module: str, wrong: BaseException) -> str:
+    if not all(part.isidentifier() for part in module.split(".")) or Path(module).is_file():
+        return f"write it as in an import, such as {Path(module).stem}:NAME, and go to its folder first"
+    why = f"{type(wrong).__name__}: {wrong}"
+    if isinstance(wrong, ModuleNotFoundError) and wrong.name == module.partition(".")[0]:
+        return f"{why} (looked for in {Path.cwd()}, and among the packages of {sys.prefix})"
+    frame = traceback.extract_tb(wrong.__traceback__)[-1]
+    return why if "importlib" in frame.filename else f"{why} ({frame.filename}, line {frame.lineno})"

@@ -18,7 +18,7 @@ from agentrio.domain.state import Session
 from agentrio.domain.status import RunResult
 from agentrio.domain.usage import NO_USAGE, Usage
 
-from ..command import FAILED, INTERRUPTED, UNAVAILABLE, USAGE, Refusal
+from ..command import BY_SIGNAL, FAILED, INTERRUPTED, UNAVAILABLE, USAGE, Refusal
 from .interrupts import Interrupts
 from .lines import Left, Lines
 from .slash import Command, Talked, parse, perform
@@ -115,7 +115,7 @@ async def converse(agent: Agent[Any], view: View, lines: Lines) -> int:
     """Talk in a terminal until somebody leaves; the exit code.
 
     Raises:
-        Refusal, BrokenPipeError: the chat can't begin, or nobody reads the output any more.
+        Refusal, OSError: the chat can't begin; the output can't be written, or nobody reads it any more.
     """
     return await _interruptible(agent, view, partial(Talk.converse, lines=lines))
 
@@ -134,12 +134,12 @@ async def _interruptible(agent: Agent[Any], view: View, talk: Callable[[Talk], A
         with interrupts.scope:
             try:
                 code = await talk(it)
-            except (Refusal, BrokenPipeError) as told:  # raised below: out of a nursery it would come in a group
+            except (Refusal, OSError) as told:  # raised below: out of a nursery it would come in a group
                 failure = told
         nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure
-    return INTERRUPTED if interrupts.left else code
+    return code if interrupts.left is None else BY_SIGNAL + interrupts.left
 
 
 def exit_code(result: RunResult[Any]) -> int:

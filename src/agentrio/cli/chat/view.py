@@ -19,9 +19,15 @@ from agentrio.domain.status import RunResult
 from agentrio.domain.usage import Usage
 
 SHOWN = 100  # characters of a call's arguments, and of its result
-CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+UNSAFE_JSON = re.compile(r"[\x7f-\x9f\u2028\u2029]")  # JSON has them raw; terminals and readers of lines obey
 DIM, RED, PLAIN = "\x1b[2m", "\x1b[31m", "\x1b[0m"
 TO_END_OF_LINE = "\x1b[K"
+
+
+def tame(text: str) -> str:
+    """The text as a terminal may be given it: what it would obey is replaced, for a model must not drive it."""
+    return CONTROLS.sub("\ufffd", text).replace("\r", "")  # a line may end with CR and LF, and be cut between them
 
 
 class View(Protocol):
@@ -38,10 +44,14 @@ class JsonView:
     """Each event as one line, as the codec writes it; what the chat says goes to stderr."""
 
     def event(self, event: ev.Event) -> None:
-        print(dumps(event, ev.Event), flush=True)
+        print(UNSAFE_JSON.sub(_escaped, dumps(event, ev.Event)), flush=True)
 
     def note(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        print(tame(text) if sys.stderr.isatty() else text, file=sys.stderr, flush=True)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 @attrs.define(eq=False)
@@ -107,7 +117,7 @@ class TextView:
         if not text:
             return
         self._end_thinking()
-        shown = CONTROLS.sub("\ufffd", text) if self._answer.isatty() else text  # a model must not drive the terminal
+        shown = tame(text) if self._answer.isatty() else text
         print(shown, end="", file=self._answer, flush=True)
         self._line_open = not text.endswith("\n")
 
@@ -141,7 +151,7 @@ class TextView:
         self._write("\n", "", safe=True)
 
     def _write(self, text: str, style: str, *, safe: bool = False) -> None:
-        shown = text if safe or not self._notes.isatty() else CONTROLS.sub("\ufffd", text)
+        shown = text if safe or not self._notes.isatty() else tame(text)
         styled = f"{style}{shown}{PLAIN}" if style and self._is_live and not os.environ.get("NO_COLOR") else shown
         print(styled, end="", file=self._notes, flush=True)
 

@@ -15,7 +15,7 @@ from agentrio.actors.runtime import open_runtime
 from agentrio.domain.events import CallProgress, TextDelta
 from agentrio.testing.loopback import Exchange, ModelServer, open_model_server
 
-from ..command import BROKEN_PIPE, INTERRUPTED
+from ..command import INTERRUPTED
 from .cast import KEEPER, STEERING, STORY, WEATHER, read_recording, recorded, recording_for, weather_agent
 from .tempo import Tempo
 from .view import Scene, Stop, View
@@ -183,16 +183,11 @@ Play: TypeAlias = "Callable[[View, Tempo, Interrupts], Awaitable[None]]"
 async def perform(view: View, tempo: Tempo, play: Play | None = None) -> int:
     """Play all scenes, or another play; the exit code."""
     interrupts = Interrupts(view)
-    try:
-        with view:
-            async with trio.open_nursery() as nursery:
-                await nursery.start(interrupts.run, nursery.cancel_scope)
-                await (play or _play)(view, tempo, interrupts)
-                nursery.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        if group.split(BrokenPipeError)[1] is not None:
-            raise
-        return BROKEN_PIPE
+    with view:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(interrupts.run, nursery.cancel_scope)
+            await (play or _play)(view, tempo, interrupts)
+            nursery.cancel_scope.cancel()
     return INTERRUPTED if interrupts.left else 0
 
 

@@ -26,7 +26,15 @@ autodoc_preserve_defaults = True
 
 # The modules of the reference, in the order in which it shows them. One that does not exist yet, or exports nothing,
 # has no page.
-REFERENCE = ["agentrio", "agentrio.parts", "agentrio.events", "agentrio.providers.scripted", "agentrio.testing"]
+REFERENCE = [
+    "agentrio",
+    "agentrio.parts",
+    "agentrio.events",
+    "agentrio.providers.base",
+    "agentrio.providers.presets",
+    "agentrio.providers.scripted",
+    "agentrio.testing",
+]
 
 GENERATED = Path(__file__).parent / "_generated"
 

@@ -116,7 +116,7 @@ async def test_nothing_to_proceed_from_in_an_empty_session() -> None:
         ({"agents": talker()}, "agents is a Agent; put it into a list"),
         ({"agents": "anthropic:x"}, "agents is a str; put it into a list"),
         ({"agents": ["anthropic:x"]}, r"'anthropic:x' among the agents is none; give Agent\(...\)"),
-        ({"thread": 3}, "has no 'thread'; it knows agents, threads, rng"),
+        ({"thread": 3}, "has no 'thread'; did you mean 'threads'\\?"),
         ({"store": 3}, "store= is not supported by this version"),
         ({"threads": 0}, "threads is 0; it must be a whole number of at least 1"),
     ],

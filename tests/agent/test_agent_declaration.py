@@ -81,7 +81,7 @@ def test_one_text_is_a_prompt() -> None:
         ({"thinking": "hard"}, "thinking is 'hard'; it must be one of off, minimal"),
         ({"output_type": int}, "structured output is not supported yet.*leave output_type= out"),
         ({"guardrails": []}, "guardrails are not supported yet.*leave guardrails= out"),
-        ({"tool": [look]}, "has no 'tool'; it knows model, name, prompt, tools"),
+        ({"tool": [look]}, "has no 'tool'; did you mean 'tools'"),
     ],
 )
 def test_a_wrong_declaration_is_refused(options: dict[str, Any], words: str) -> None:

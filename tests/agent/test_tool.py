@@ -251,7 +251,7 @@ def test_a_function_that_can_be_no_tool_is_refused_where_it_is_declared(fn: Call
         ({"authorize": len}, "authorize=.* is not supported yet"),
         ({"idempotency_key": len}, "idempotency_key=.* is not supported yet"),
         ({"reconcile": len}, "reconcile=.* is not supported yet"),
-        ({"retries": 3}, "there is no option 'retries'; there are name, description, timeout, approval"),
+        ({"retries": 3}, "the decorator has no 'retries'; it knows name, description, timeout, approval"),
         ({"name": "a b"}, "'a b' is no name"),
         ({"name": "a" * 65}, "is no name"),
         ({"name": 5}, "5 is no name"),

@@ -18,6 +18,7 @@ import trio
 from agentrio.agent.agent import Agent
 from agentrio.domain.errors import DeclarationError, SessionClosed
 from agentrio.domain.identity import Identity
+from agentrio.domain.keywords import keywords_told, no_such
 from agentrio.domain.state import Session
 from agentrio.domain.storable import check_session
 from agentrio.providers.base import PricedClient
@@ -86,6 +87,7 @@ class Runtime:
         return f"<Runtime {'closing' if self.closing else 'open'} with {len(self._actors)} sessions>"
 
     @asynccontextmanager
+    @keywords_told
     async def open_session(
         self,
         agent: Agent[Any] | str,
@@ -105,6 +107,7 @@ class Runtime:
         finally:
             await handle.close_quietly()  # noqa: ASYNC102  # it shields itself
 
+    @keywords_told
     async def start_session(
         self,
         agent: Agent[Any] | str,
@@ -199,6 +202,7 @@ class Runtime:
             raise KeyError(f"no session {id!r} is open")
         return SessionHandle(self._actors[id])
 
+    @keywords_told
     def subscribe(self, *, session: str | None = None, on_lag: OnLag = "merge", max_pending: int = 1024) -> ReaderBlock:
         """A block that reads the events of every session, or of one, from now on.
 
@@ -279,7 +283,7 @@ def _check_options(threads: int, later: dict[str, Any]) -> None:
     for key in later:
         if key in _LATER:
             raise DeclarationError(f"open_runtime: {key}= is not supported by this version; leave it out.")
-        raise DeclarationError(f"open_runtime has no {key!r}; it knows agents, threads, rng.")
+        raise DeclarationError(no_such("open_runtime", key, ("agents", "threads", "rng")))
     if not isinstance(threads, int) or threads < 1:
         raise DeclarationError(f"open_runtime: threads is {threads!r}; it must be a whole number of at least 1.")
 

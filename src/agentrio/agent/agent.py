@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, runtime_checkable
 import attrs
 
 from agentrio.domain.errors import DeclarationError
+from agentrio.domain.keywords import no_such
 from agentrio.domain.limits import Limits
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ThinkingLevel
@@ -126,8 +127,8 @@ def _refuse_later(name: str, later: Mapping[str, Any], output_type: object) -> N
     for key in later:
         if key in _LATER:
             raise DeclarationError(f"Agent {name!r}: {key} are not supported yet by this version; leave {key}= out.")
-        known = ", ".join(field.name for field in attrs.fields(Agent) if field.init)
-        raise DeclarationError(f"Agent {name!r} has no {key!r}; it knows {known}.")
+        known = [field.name for field in attrs.fields(Agent) if field.init]
+        raise DeclarationError(no_such(f"Agent {name!r}", key, known))
     if output_type is not None:
         raise DeclarationError(
             f"Agent {name!r}: structured output is not supported yet by this version; leave output_type= out."

@@ -14,6 +14,7 @@ import jsonschema_rs
 from msgspec.inspect import type_info
 
 from ..domain.errors import DeclarationError
+from ..domain.keywords import no_such
 from ..domain.render import ToolSpec
 from .arguments import ArgumentChecker
 from .docs import document
@@ -93,7 +94,7 @@ def _check_options(options: dict[str, Any], where: str) -> None:
         if option in _LATER or (option == "approval" and value != "never"):
             refuse(where, f"{option}={value!r} is not supported yet; leave it out.")
         if option not in _OPTIONS:
-            refuse(where, f"there is no option {option!r}; there are {', '.join(_OPTIONS)}.")
+            refuse(where, no_such("the decorator", option, _OPTIONS))
 
 
 def _name(name: object, where: str) -> str:

@@ -10,6 +10,7 @@ import attrs
 
 from agentrio.domain.errors import DeclarationError
 from agentrio.domain.identity import Identity
+from agentrio.domain.keywords import keywords_told
 from agentrio.domain.render import SystemBlock
 from agentrio.domain.state import Session
 
@@ -35,6 +36,7 @@ class PromptLayer:
     cache: bool = False
 
 
+@keywords_told
 def prompt_layer(name: str, text: LayerText, *, cache: bool = False) -> PromptLayer:
     """A layer of the system prompt: text, or a function (plain or async) that gives it each round.
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import attrs
 
+from .keywords import tells_keywords
 
+
+@tells_keywords
 @attrs.frozen
 class Identity:
     """The person or service that a session acts for: ``subject`` within ``tenant``, with what it may do."""

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from .errors import DeclarationError
+from .keywords import tells_keywords
 
 LengthPolicy: TypeAlias = Literal["same", "escalate", "off"]
 OnFailedWrite: TypeAlias = Literal["skip", "continue", "end"]
@@ -43,12 +44,13 @@ def _one_of(*allowed: str) -> Any:
     return check
 
 
+@tells_keywords
 @attrs.frozen(kw_only=True)
 class Limits:
     """The bounds of a run. Times are in seconds, sizes in characters unless the name says bytes.
 
     Raises:
-        DeclarationError: a value is out of range; the message names the field.
+        DeclarationError: a value is out of range, or there is no such field; the message names it.
     """
 
     max_context_chars: int = attrs.field(default=256_000, validator=_count(1))

@@ -21,6 +21,7 @@ import httpx2
 import trio
 
 from agentrio.domain.errors import DeclarationError
+from agentrio.domain.keywords import tells_keywords
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest
 
@@ -57,6 +58,7 @@ OFFICIAL_HOST = "api.anthropic.com"  # the only one known to keep a prompt cache
 _LISTED = {OFFICIAL_HOST: "anthropic", "aiplatform.googleapis.com": "google"}  # hosts, and their names in genai-prices
 
 
+@tells_keywords
 @attrs.frozen(eq=False)
 class Anthropic:
     """A model behind the Messages API.

@@ -20,6 +20,20 @@ from agentrio.domain.render import ModelRequest
 from agentrio.domain.status import Code, StopReason
 from agentrio.domain.usage import NO_USAGE, Usage
 
+__all__ = [
+    "Code",
+    "DeltaKind",
+    "Model",
+    "ModelClient",
+    "ModelRequest",
+    "ModelResponse",
+    "ModelStream",
+    "ModelTag",
+    "PartDelta",
+    "ProviderError",
+    "Timeouts",
+]
+
 DeltaKind: TypeAlias = Literal["text", "thinking", "input"]
 
 

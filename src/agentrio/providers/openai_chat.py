@@ -16,6 +16,7 @@ from urllib.parse import quote
 import attrs
 import httpx2
 
+from agentrio.domain.keywords import tells_keywords
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest
 
@@ -35,6 +36,7 @@ PATH = "chat/completions"
 OURS = frozenset({"model", "messages", "tools", "stream", "stream_options"})  # fields of the body that are not extra
 
 
+@tells_keywords
 @attrs.frozen(eq=False)
 class OpenAIChat:
     """A model behind the Chat Completions wire.

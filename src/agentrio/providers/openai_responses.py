@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import attrs
 
 from agentrio.domain.errors import DeclarationError
+from agentrio.domain.keywords import tells_keywords
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest
 
@@ -35,6 +36,7 @@ PATH = "responses"
 OURS = frozenset({"model", "instructions", "input", "tools", "store", "stream"})  # fields of the body, not extra
 
 
+@tells_keywords
 @attrs.frozen(eq=False)
 class OpenAIResponses:
     """A model behind the Responses wire.

@@ -14,13 +14,17 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import attrs
 
 from agentrio.domain.errors import DeclarationError
+from agentrio.domain.keywords import tells_keywords
 
 from .wire.chat_assembler import Reading
 from .wire.chat_dialect import Dialect
 
+__all__ = ["Preset", "presets"]
+
 FILE = Path(__file__).with_name("presets.toml")
 
 
+@tells_keywords
 @attrs.frozen(kw_only=True)
 class Preset:
     """One server: how it is reached, what it takes, how its answers are read.

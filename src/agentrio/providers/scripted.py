@@ -11,6 +11,7 @@ import attrs
 import trio
 
 from agentrio.domain.errors import DeclarationError
+from agentrio.domain.keywords import tells_keywords
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.parts import Part, Text, Thinking, ToolCall
 from agentrio.domain.render import ModelRequest
@@ -44,6 +45,7 @@ def _as_calls(calls: Iterable[ScriptedCall]) -> tuple[ScriptedCall, ...]:
     return tuple(calls)
 
 
+@tells_keywords
 @attrs.frozen
 class Reply:
     """One scripted response: reasoning, then text, then calls.
@@ -75,6 +77,7 @@ def _check_replies(owner: object, attribute: object, replies: tuple[ScriptedRepl
             _as_reply(reply, f"Scripted reply {number + 1}")
 
 
+@tells_keywords
 @attrs.define(eq=False)
 class Scripted:
     """A model that gives one reply per model call, in order.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import attrs
 
 from agentrio.agent.agent import Agent
+from agentrio.domain.keywords import tells_keywords
 from agentrio.domain.parts import Text
 from agentrio.domain.render import ModelRequest
 from agentrio.providers.scripted import Scripted, ScriptedReply
@@ -40,6 +41,7 @@ async def read_all(stage: Stage, run: RunStream) -> None:
         pass
 
 
+@tells_keywords
 @attrs.frozen(kw_only=True)
 class Scenario:
     """A run worth cancelling.

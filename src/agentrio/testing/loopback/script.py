@@ -12,6 +12,8 @@ from typing import Any
 
 import attrs
 
+from agentrio.domain.keywords import tells_keywords
+
 __all__ = [
     "Call",
     "CallsReply",
@@ -29,6 +31,7 @@ __all__ = [
 FRAGMENT = 12  # characters in a fragment of a text or of arguments that was given whole
 
 
+@tells_keywords
 @attrs.frozen(kw_only=True)
 class Fault:
     """What goes wrong with one reply. All counts are of this reply; faults can be combined.
@@ -66,6 +69,7 @@ def _check_chunks(_pace: object, _attribute: object, value: str) -> None:
         raise ValueError(f'chunks is "frame" or "bytes:N" with N above 0, not {value!r}')
 
 
+@tells_keywords
 @attrs.frozen(kw_only=True)
 class Pace:
     """How the bytes of one reply are sent.
@@ -87,6 +91,7 @@ class Pace:
     before_headers: float = 0.0
 
 
+@tells_keywords
 @attrs.frozen(kw_only=True)
 class WireUsage:
     """Token counts of one reply. ``input`` is the uncached part."""
@@ -107,6 +112,7 @@ def _as_optional_deltas(text: str | Sequence[str] | None) -> tuple[str, ...] | N
     return None if text is None else _as_deltas(text)
 
 
+@tells_keywords
 @attrs.frozen(eq=False)
 class TextReply:
     """The model says a text. Text and thinking are strings (cut into short deltas) or the deltas themselves."""
@@ -133,6 +139,7 @@ def _as_calls(calls: Sequence[Call | Mapping[str, Any]]) -> tuple[Call, ...]:
     return tuple(call if isinstance(call, Call) else Call(**call) for call in calls)
 
 
+@tells_keywords
 @attrs.frozen(eq=False)
 class CallsReply:
     """The model calls tools, perhaps after a text. A call without an id gets one that is unique to the request."""
@@ -147,6 +154,7 @@ class CallsReply:
     pace: Pace = attrs.field(factory=Pace, kw_only=True)
 
 
+@tells_keywords
 @attrs.frozen(eq=False)
 class RawReply:
     """A body sent as it is: a recorded stream or answer. Streams are chunked, other types carry their length."""
@@ -159,6 +167,7 @@ class RawReply:
     pace: Pace = attrs.field(factory=Pace, kw_only=True)
 
 
+@tells_keywords
 @attrs.frozen(eq=False)
 class ErrorReply:
     """An answer with an error status. The type defaults to the wire's own name for the status."""
@@ -205,6 +214,7 @@ def _as_replies(replies: Iterable[Reply]) -> tuple[Reply, ...]:
     return tuple(replies)
 
 
+@tells_keywords
 @attrs.frozen(eq=False)
 class Script:
     """Replies in the order of the requests. With ``repeat`` they begin again after the last."""

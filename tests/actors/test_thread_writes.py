@@ -9,7 +9,7 @@ import threading
 
 import trio
 
-from agentrio import Agent, Scripted, ToolError, open_runtime, write_tool
+from agentrio import Agent, Limits, Scripted, ToolError, open_runtime, write_tool
 from agentrio.events import CallFinished
 from agentrio.parts import ToolResult
 from agentrio.providers.scripted import call
@@ -50,3 +50,25 @@ async def test_a_write_that_failed_meanwhile_is_told_as_failed() -> None:
     result = await stopped_write(fails=True)
     assert result.error is not None
     assert (result.status, result.error.message, result.uncertain) == ("failed", "The disk is full.", False)
+
+
+async def test_a_write_that_does_not_come_back_is_uncertain() -> None:
+    """The run does not wait for longer than its grace, and what the thread brings afterwards is nobody's."""
+    begun, leave = trio.Event(), threading.Event()
+
+    @write_tool
+    def save() -> str:
+        """Save."""
+        trio.from_thread.run_sync(begun.set)
+        leave.wait(10)
+        return "too late"
+
+    async with open_runtime() as runtime:
+        agent = Agent(model=Scripted([[call("save")]]), tools=[save], limits=Limits(stop_grace=0.05))
+        async with runtime.open_session(agent) as session, session.run("Save.") as run:
+            await begun.wait()
+            run.stop()
+            (result,) = [event.result async for event in run if isinstance(event, CallFinished)]
+        leave.set()
+        await runtime.wait_quiet()
+    assert (result.status, result.uncertain) == ("cancelled", True)

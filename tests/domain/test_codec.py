@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentrio.domain.codec import converter, dumps, from_data, loads, to_data
 from agentrio.domain.errors import CodecError
-from agentrio.domain.events import CallFinished, Event, MessageAdded, Origin, RunStarted, StructuralEvent
+from agentrio.domain.events import CallFinished, Event, MessageAdded, Origin, RunEnded, RunStarted, StructuralEvent
 from agentrio.domain.identity import Identity
 from agentrio.domain.limits import Limits
 from agentrio.domain.messages import Message
@@ -75,6 +75,13 @@ def test_every_other_value_comes_back_equal(pair: tuple[Any, Any]) -> None:
     """Data is JSON-safe without exception: what a user holds can be stored."""
     value, kind = pair
     assert again(value, kind) == value
+
+
+def test_the_end_of_a_run_comes_back_with_its_result() -> None:
+    """And the result alone does: its type is open in the output, and has a reader of its own."""
+    result: RunResult[Any] = RunResult("r", "succeeded", "Done.", rounds=2)
+    assert again(result, RunResult) == result
+    assert again(RunEnded(ORIGIN, result), Event).result == result
 
 
 def test_a_memo_is_not_written() -> None:

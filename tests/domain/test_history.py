@@ -180,6 +180,20 @@ def test_feeding_message_by_message_with_results_that_grow_equals_the_full_pass(
         assert normaliser.feed(grown) == normalise_history(grown)
 
 
+def test_another_history_is_normalised_anew() -> None:
+    """Whoever goes on with another conversation gets nothing of the first."""
+    normaliser = Normaliser()
+    normaliser.feed((ASK, said("a", Text("One.")), user_message("u2", "more")))
+    other = (user_message("v", "hey"), said("b", Text("Two.")))
+    assert normaliser.feed(other) == other
+
+
+def test_what_is_no_result_does_not_pass_in_a_message_of_results() -> None:
+    """Such a message answers calls, and no provider takes anything else in it."""
+    stray = Message("t", "tool", (Text("by the way"), result("1")))
+    assert normalise_history((ASK, said("a", call("1")), stray))[2].parts == (result("1"),)
+
+
 # Questions about a history
 
 

@@ -97,3 +97,11 @@ def test_the_size_of_a_request_counts_what_a_model_reads() -> None:
     assert message_chars(messages[1]) == 1 + len("timeout") + len("late")
     assert message_chars(Message("t", "tool", (attrs.evolve(failed, error=None),))) == 1
     assert request_chars(request) == len("Be brief.") + len("look") + len("Looks.") + len('{"type":"object"}') + 18 + 12
+
+
+def test_the_size_of_another_history_is_counted_anew() -> None:
+    """A memo that has seen one conversation says nothing of another."""
+    memo = RenderMemo()
+    for text in ("a long question", "short"):
+        state = SessionState(Session("s", messages=(user_message("p", text),)))
+        assert request_chars(render(state, INPUTS, memo)) == request_chars(render(state, INPUTS))

@@ -139,6 +139,17 @@ def test_a_read_that_was_under_way_runs_again_and_a_write_does_not() -> None:
     ]
 
 
+def test_a_round_that_was_begun_is_not_begun_again() -> None:
+    """Its model is asked again, for the answer is lost; its event stands in the journal."""
+    whole = first_time(Scene((Said(Reply("Done.")),)), ())
+    ((state, answered),) = [
+        it for it in prefixes(whole) if type(whole.structural[it[0].session.seq - 1]) is RoundStarted
+    ]
+    resumed = again(whole, state, answered)
+    assert not any(isinstance(event, RoundStarted) for event in resumed.structural)
+    assert outcome(resumed.end) == outcome(whole.end)
+
+
 def _last(state: SessionState, record: Record) -> tuple[type[StructuralEvent], str]:
     event = record.structural[state.session.seq - 1]
     return type(event), event.name if isinstance(event, CallStarted) else ""

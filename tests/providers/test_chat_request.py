@@ -329,6 +329,9 @@ def test_j02_an_answer_at_the_end_loses_trailing_space() -> None:
         "content": "a",
         "reasoning": "hm",
     }
+    thought = Thinking("hm", raw='{"field":"content"}')
+    assert sent(said(thought, Text("a \n")))[0]["content"][-1] == {"type": "text", "text": "a"}
+    assert sent(said(Text("a \n"), thought))[0]["content"][0] == {"type": "text", "text": "a \n"}
 
 
 def test_surrogates_and_nul_never_reach_the_wire() -> None:

@@ -447,3 +447,12 @@ def test_any_history_is_json_and_keeps_reasoning_before_its_item(history: list[M
             assert after is not None
             assert after.get("type") in ("reasoning", "message", "x")
         assert item.get("content") != ""
+
+
+def test_a_call_of_a_client_s_own_tool_goes_with_its_output_or_not_at_all() -> None:
+    """The server refuses one that has none."""
+    patch = RawBlock("apply_patch_call", '{"type":"apply_patch_call","call_id":"p1"}')
+    output = RawBlock("apply_patch_call_output", '{"type":"apply_patch_call_output","call_id":"p1"}')
+    other = RawBlock("apply_patch_call_output", '{"type":"apply_patch_call_output","call_id":"p2"}')
+    assert [item["type"] for item in items(HI, said(patch, output))[1:]] == [patch.kind, output.kind]
+    assert [item["type"] for item in items(HI, said(patch, other))[1:]] == [output.kind]

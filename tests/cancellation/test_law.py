@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import attrs
@@ -17,7 +17,9 @@ import trio
 from agentrio import Agent, Limits, Message, RunResult, read_tool
 from agentrio.actors import settle
 from agentrio.actors.cell import Run
+from agentrio.actors.handle import SessionHandle
 from agentrio.actors.hub import Hub
+from agentrio.actors.readers import Reader
 from agentrio.actors.session import SessionActor
 from agentrio.agent.tool import Tool
 from agentrio.domain.messages import user_message
@@ -46,6 +48,7 @@ from agentrio.testing import (
     check_history,
     rehearsed,
 )
+from agentrio.testing.everywhere import stage, steps
 
 # Histories
 
@@ -323,6 +326,108 @@ def test_a_session_that_stays_busy_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(SessionActor, "_work", work)
     assert "the replay hung" in _problems(look)
+
+
+def test_a_lost_shield_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cancel of the scope around it cuts off the run's last words, too."""
+
+    @contextmanager
+    def bare(seconds: float) -> Iterator[trio.CancelScope]:
+        with trio.move_on_after(seconds) as scope:
+            yield scope
+
+    monkeypatch.setattr("agentrio.actors.loop.shielded", bare)
+    assert "it has 0 endings" in _problems(look, "runtime scope")
+
+
+@pytest.mark.parametrize(("door", "way"), [("run", "run scope"), ("open_runtime", "runtime scope")])
+def test_a_swallowed_cancel_is_found(monkeypatch: pytest.MonkeyPatch, door: str, way: Way) -> None:
+    """A block that ends as if all were well, in a scope that was cancelled: the program goes on by mistake."""
+    home: Any = SessionHandle if door == "run" else stage
+    sound = getattr(home, door)
+
+    @asynccontextmanager
+    async def swallows(*args: Any, **options: Any) -> AsyncIterator[Any]:
+        inside = False
+        try:
+            async with sound(*args, **options) as opened:
+                inside = True
+                yield opened
+        except* trio.Cancelled:  # noqa: ASYNC103  # the fault
+            if not inside:
+                raise
+
+    monkeypatch.setattr(home, door, swallows)
+    assert f"the cancel of the {way} was swallowed" in _problems(look, way)
+
+
+def test_a_stop_that_answers_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user interface greys out its button by it."""
+    sound = SessionHandle.stop
+    monkeypatch.setattr(SessionHandle, "stop", lambda *args, **options: sound(*args, **options) or True)
+    assert "stop() said True where a run was not open" in _problems(look)
+
+
+def test_an_error_out_of_the_block_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stop is no error, for whoever reads; nor is an ending that nobody asked for."""
+    sound = Hub.tell
+
+    def tell(hub: Hub, events: Sequence[Event]) -> None:
+        sound(hub, events)
+        if any(isinstance(event, RunEnded) and event.result.status == "cancelled" for event in events):
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(Hub, "tell", tell)
+    assert "raised: " in _problems(look)
+
+
+def test_a_subscription_that_does_not_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its reader would wait for events of a runtime that is gone."""
+    monkeypatch.setattr(Reader, "end", lambda reader: None)
+    told = str(cancel_everywhere(_scenario(look), ways=()).failures)
+    assert "the runtime's subscription does not end with the runtime" in told
+
+
+def test_a_run_without_an_outcome_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has ended, and whoever holds it is not told how."""
+    outcome = property(lambda run: None, lambda run, outcome: None)
+    monkeypatch.setattr(Run, "outcome", outcome, raising=False)
+    assert "the run has no outcome" in str(cancel_everywhere(_scenario(look), ways=()).failures)
+
+
+def test_a_stream_that_ends_without_the_ending_is_found() -> None:
+    """What a reader has seen last is all that it knows of the end."""
+
+    async def loses(stage: Stage, run: Any) -> None:
+        async for _event in stage.events(run):
+            pass
+        stage.seen.pop()
+
+    report = cancel_everywhere(attrs.evolve(_scenario(look), consume=loses), ways=())
+    assert "the run's own stream ended without RunEnded" in str(report.failures)
+
+
+def test_a_state_that_is_not_the_fold_of_its_events_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A journal would bring back another conversation than the one that was held."""
+    sound = SessionActor.value.fget  # type: ignore[attr-defined]  # mypy sees the property's value
+
+    def value(actor: SessionActor) -> Any:
+        return attrs.evolve(sound(actor), memory={"unheard": sound(actor).seq})
+
+    monkeypatch.setattr(SessionActor, "value", property(value))
+    assert "the fold of the events is not" in str(cancel_everywhere(_scenario(look), ways=()).failures)
+
+
+def test_steps_without_end_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that spins never lets the virtual clock go on, so no timeout would tell."""
+    monkeypatch.setattr(steps, "RUNAWAY", 5_000)
+
+    async def spin(stage: Stage, run: Any) -> None:
+        while True:  # noqa: ASYNC110  # the fault
+            await trio.lowlevel.checkpoint()
+
+    report = cancel_everywhere(attrs.evolve(_scenario(look), consume=spin), ways=())
+    assert "tasks take steps without end" in str(report.failures)
 
 
 def test_a_next_prompt_that_fails_is_found() -> None:

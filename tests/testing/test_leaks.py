@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import socket
 import subprocess
@@ -87,6 +88,23 @@ async def test_a_leaked_thread_is_named_with_its_stack() -> None:
     (leak,) = caught.value.leaks
     assert (leak.kind, leak.name) == ("thread", "stuck")
     assert "in wait" in leak.origin
+
+
+async def test_a_thread_below_the_threading_module_is_a_leak_too() -> None:
+    """Extensions start such; `threading` lists none of them."""
+    begun, release = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        begun.set()
+        release.wait()
+
+    check = LeakCheck(ThreadCounter())
+    _thread.start_new_thread(stay, ())
+    begun.wait()
+    with pytest.raises(LeakError, match=r"thread: number \d+"):
+        await check.check()
+    release.set()
+    await check.check()
 
 
 async def test_an_abandoned_worker_thread_is_a_leak_until_it_returns() -> None:

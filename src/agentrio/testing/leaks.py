@@ -100,16 +100,16 @@ class ThreadCounter:
 
     def snapshot(self) -> Mapping[Hashable, object]:
         """Return the threads of this process that are alive and not an idle Trio worker."""
-        frames = sys._current_frames()
-        return {
-            thread: thread for thread in threading.enumerate() if not _is_idle_worker(frames.get(thread.ident or 0))
-        }
+        named = {thread.ident: thread for thread in threading.enumerate()}
+        there = {ident: frame for ident, frame in sys._current_frames().items() if not _is_idle_worker(frame)}
+        return {named.get(ident, ident): ident for ident in there}
 
     def describe(self, thing: object) -> Leak:
-        """Name the thread and give its stack."""
-        assert isinstance(thing, threading.Thread)
-        frame = sys._current_frames().get(thing.ident or 0)
-        return Leak("thread", thing.name, "".join(traceback.format_stack(frame)) if frame else "")
+        """Name the thread and give its stack; one that was started below `threading` has its number for a name."""
+        assert isinstance(thing, int)
+        names = (thread.name for thread in threading.enumerate() if thread.ident == thing)
+        frame = sys._current_frames().get(thing)
+        return Leak("thread", next(names, f"number {thing}"), "".join(traceback.format_stack(frame)) if frame else "")
 
     def unavailable(self) -> str | None:
         """Threads can be counted everywhere."""

@@ -76,6 +76,7 @@ class Stage:
         self._acted: tuple[int, float] | None = None
         self._seq_then = 0  # the last event before the act
         self._finished = False  # the run's stream was read to its end
+        self._felt = False  # a cancel came out of the scenario's own code
         self._run_scope, self._runtime_scope = trio.CancelScope(), trio.CancelScope()
         self._whole = trio.CancelScope()
         self._close_now, self._played = trio.Event(), trio.Event()
@@ -216,7 +217,11 @@ class Stage:
         async with session.run(self.scenario.prompt) as run:
             self.run = session.current_run
             self.marks.accepted = self.stepper.points
-            await self.scenario.consume(self, run)
+            try:
+                await self.scenario.consume(self, run)
+            except trio.Cancelled:
+                self._felt = True
+                raise
 
     async def _probe(self, session: SessionHandle) -> None:
         result = await session.ask(PROBE)
@@ -293,6 +298,9 @@ class Stage:
             ]
         if self.latency is not None and self.latency[1] > self._grace() + ROUNDING:
             self.problems.append(f"the run ended {self.latency[1]:g} s after its cancel")
+        scope = {"run scope": self._run_scope, "runtime scope": self._runtime_scope}.get(self.way or "")
+        if self._felt and scope is not None and not scope.cancelled_caught:
+            self.problems.append(f"the cancel of the {self.way} was swallowed: it left the reader, and never came back")
 
     def _new(self, event: Event) -> bool:
         """Whether it starts something after the act; a run that had not begun still tells its prompt."""

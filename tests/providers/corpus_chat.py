@@ -38,18 +38,12 @@ PRESETS = {
     "compat-zai": "zai",
 }
 STOPS = {"tool_calls": "tool"}
-OF_TRANSFER = {"content-type", "content-encoding", "transfer-encoding"}  # of the recorded connection, not of the answer
 MAX_QUOTE = 500
 
 
 def unmapped() -> set[str]:
     """Folders of compatible servers that go through no preset."""
     return {folder.name for folder in WIRE.glob("compat-*")} - PRESETS.keys()
-
-
-def kept_headers(case: Case) -> dict[str, str]:
-    """The recorded headers that a replay may send."""
-    return {key: value for key, value in case.meta["response_headers"].items() if key not in OF_TRANSFER}
 
 
 def chat_outcome(response: ModelResponse, error: ProviderError | None) -> dict[str, Any]:

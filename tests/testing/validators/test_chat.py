@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentrio.testing.validators import Demands
-from tests.testing.validators.rules import PNG, Body, Rule, hold, tells_of
+from tests.testing.validators.rules import PNG, Body, Rule, hold, openai_rules, rule, tells_of
 
 USER = {"role": "user", "content": "a"}
 ANSWER = {"role": "assistant", "content": "b"}
@@ -54,10 +53,6 @@ def picture(url: str = URL) -> Body:
 
 def paper(**keys: Any) -> Body:
     return {"type": "file", "file": keys}
-
-
-def rule(name: str, keeps: Body, breaks: Any, path: str, says: str, **demands: Any) -> Rule:
-    return Rule(name=name, keeps=keeps, breaks=breaks, path=path, says=says, demands=Demands(**demands))
 
 
 PAIR = ask(USER, CALLS, RESULT, OTHER_RESULT, ANSWER, USER)
@@ -356,42 +351,7 @@ RULES = [
         "tools[0].function.parameters.properties.a.items",
         "additionalProperties",
     ),
-    rule(
-        "a choice needs tools",
-        ask(tools=[TOOL], tool_choice="auto"),
-        ask(tool_choice="auto"),
-        "tool_choice",
-        "only allowed",
-    ),
-    rule(
-        "a choice is among the tools",
-        ask(tools=[TOOL], tool_choice={"type": "function", "function": {"name": "now"}}),
-        ask(tools=[TOOL], tool_choice={"type": "function", "function": {"name": "x"}}),
-        "tool_choice",
-        "not found",
-    ),
-    rule(
-        "parallel calls need tools",
-        ask(tools=[TOOL], parallel_tool_calls=True),
-        ask(parallel_tool_calls=True),
-        "parallel_tool_calls",
-        "only allowed",
-    ),
-    rule(
-        "calls need tools, some say",
-        ALONE | {"tools": [TOOL]},
-        ALONE,
-        "tools",
-        "must be specified",
-        tools_for_calls=True,
-    ),
-    rule(
-        "options of streams are for streams",
-        ask(stream=True, stream_options={}),
-        ask(stream_options={}),
-        "stream_options",
-        "only allowed",
-    ),
+    *openai_rules(ask, TOOL, ALONE, lambda name: {"type": "function", "function": {"name": name}}),
     rule("one limit", ask(max_tokens=1), ask(max_tokens=1, max_completion_tokens=1), "max_tokens", "same time"),
     rule("temperature ends at 2", ask(temperature=2), ask(temperature=2.1), "temperature", "between"),
     rule("temperature is a number", ask(temperature=2), ask(temperature=True), "temperature", "number"),

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentrio.testing.validators import Demands
-from tests.testing.validators.rules import PNG, Body, Rule, hold, tells_of
+from tests.testing.validators.rules import PNG, Body, Rule, hold, rule, tells_of, without
 
 TEXT = {"type": "text", "text": "a"}
 USE = {"type": "tool_use", "id": "toolu_1", "name": "now", "input": {}}
@@ -37,14 +36,6 @@ def ask(*turns: Any, **keys: Any) -> Body:
     roles = ["user", "assistant"] * len(turns)
     messages = [{"role": role, "content": content} for role, content in zip(roles, turns, strict=False)]
     return {"model": "m", "max_tokens": 9, "messages": messages or [{"role": "user", "content": "a"}]} | keys
-
-
-def rule(name: str, keeps: Body, breaks: Any, path: str, says: str, **demands: Any) -> Rule:
-    return Rule(name=name, keeps=keeps, breaks=breaks, path=path, says=says, demands=Demands(**demands))
-
-
-def without(body: Body, key: str) -> Body:
-    return {name: value for name, value in body.items() if name != key}
 
 
 def called(*results: Any) -> Body:

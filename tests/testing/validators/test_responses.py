@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentrio.testing.validators import Demands
-from tests.testing.validators.rules import PNG, Body, Rule, hold, tells_of
+from tests.testing.validators.rules import PNG, Body, Rule, hold, openai_rules, rule, tells_of, without
 
 USER = {"role": "user", "content": "a"}
 SAID = {
@@ -41,14 +40,6 @@ def ask(*items: Any, **keys: Any) -> Body:
 
 def says(part: Any) -> Body:
     return ask({"role": "user", "content": [part]})
-
-
-def without(body: Body, key: str) -> Body:
-    return {name: value for name, value in body.items() if name != key}
-
-
-def rule(name: str, keeps: Body, breaks: Any, path: str, says: str, **demands: Any) -> Rule:
-    return Rule(name=name, keeps=keeps, breaks=breaks, path=path, says=says, demands=Demands(**demands))
 
 
 PAIR = ask(USER, CALL, OTHER, RESULT, OTHER_RESULT, SAID, USER)
@@ -248,42 +239,7 @@ RULES = [
         "tools[0].parameters",
         "Missing 'a'",
     ),
-    rule(
-        "a choice needs tools",
-        ask(tools=[TOOL], tool_choice="auto"),
-        ask(tool_choice="auto"),
-        "tool_choice",
-        "only allowed",
-    ),
-    rule(
-        "a choice is among the tools",
-        ask(tools=[TOOL], tool_choice={"type": "function", "name": "now"}),
-        ask(tools=[TOOL], tool_choice={"type": "function", "name": "x"}),
-        "tool_choice",
-        "not found",
-    ),
-    rule(
-        "parallel calls need tools",
-        ask(tools=[TOOL], parallel_tool_calls=True),
-        ask(parallel_tool_calls=True),
-        "parallel_tool_calls",
-        "only allowed",
-    ),
-    rule(
-        "calls need tools, some say",
-        ALONE | {"tools": [TOOL]},
-        ALONE,
-        "tools",
-        "must be specified",
-        tools_for_calls=True,
-    ),
-    rule(
-        "options of streams are for streams",
-        ask(stream=True, stream_options={}),
-        ask(stream_options={}),
-        "stream_options",
-        "only allowed",
-    ),
+    *openai_rules(ask, TOOL, ALONE, lambda name: {"type": "function", "name": name}),
     rule(
         "OpenAI's answers have 16 tokens",
         ask(max_output_tokens=16),

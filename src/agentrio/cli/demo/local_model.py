@@ -18,6 +18,7 @@ import trio
 
 from agentrio.actors.runtime import open_runtime
 from agentrio.agent.agent import Agent
+from agentrio.testing import child
 
 from ..command import UNAVAILABLE, Refusal
 from .cast import served_model, weather_agent
@@ -100,30 +101,9 @@ async def _open_server(home: Path) -> AsyncGenerator[str]:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
     )  # a session of its own: Ctrl-C is for the demo
     try:
-        yield await _first_line(process)
-    finally:
-        await _end(process)  # noqa: ASYNC102  # it shields itself, and has its deadline
-
-
-async def _first_line(process: trio.Process) -> str:
-    assert process.stdout is not None  # asked for above
-    line = bytearray()
-    while not line.endswith(b"\n"):
-        data = await process.stdout.receive_some()
-        if not data:
+        url = await child.first_line(process)
+        if url is None:
             raise Refusal("the local model's server ended before it could be asked", UNAVAILABLE)
-        line += data
-    return line.decode().strip()
-
-
-async def _end(process: trio.Process) -> None:
-    with trio.CancelScope(shield=True, deadline=trio.current_time() + LAST_WORDS):
-        if process.stdin is not None:
-            await process.stdin.aclose()
-        await process.wait()
-    if process.returncode is None:
-        process.kill()
-    with trio.CancelScope(shield=True, deadline=trio.current_time() + LAST_WORDS):
-        await process.wait()
-        if process.stdout is not None:
-            await process.stdout.aclose()
+        yield url
+    finally:
+        await child.end(process, LAST_WORDS)  # noqa: ASYNC102  # it shields itself, and has its deadline

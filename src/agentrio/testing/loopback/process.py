@@ -14,6 +14,7 @@ from pathlib import Path
 import trio
 import trio.testing
 
+from agentrio.testing import child
 from agentrio.testing.loopback.record import Exchange
 from agentrio.testing.loopback.script import Reply, Script
 from agentrio.testing.loopback.script_json import script_to_json
@@ -95,9 +96,12 @@ async def open_model_server_process(
         more = [] if validate else ["--no-validate"]
         process = await _start([*_arguments(Path(folder), script, replay, repeat), *more])
         try:
-            yield ProcessModelServer(await _first_line(process), process.pid)
+            base_url = await child.first_line(process)
+            if base_url is None:
+                raise RuntimeError("the model server process ended before it listened; its words are on stderr")
+            yield ProcessModelServer(base_url, process.pid)
         finally:
-            await _end(process)  # noqa: ASYNC102  # it shields itself, and has its deadline
+            await child.end(process, LAST_WORDS)  # noqa: ASYNC102  # it shields itself, and has its deadline
 
 
 def _arguments(folder: Path, script: Script | Sequence[Reply], replay: Sequence[Path], repeat: bool) -> list[str]:
@@ -114,27 +118,3 @@ async def _start(arguments: Sequence[str]) -> trio.Process:
     paths = os.pathsep.join(path for path in sys.path if path)  # so that it finds what this process found
     environment = {**os.environ, "PYTHONPATH": paths}
     return await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
-
-
-async def _first_line(process: trio.Process) -> str:
-    assert process.stdout is not None  # asked for in _start
-    line = bytearray()
-    while not line.endswith(b"\n"):
-        data = await process.stdout.receive_some(READ_SIZE)
-        if not data:
-            raise RuntimeError("the model server process ended before it listened; its words are on stderr")
-        line += data
-    return line.decode().strip()
-
-
-async def _end(process: trio.Process) -> None:
-    with trio.CancelScope(shield=True, deadline=trio.current_time() + LAST_WORDS):
-        if process.stdin is not None:
-            await process.stdin.aclose()
-        await process.wait()
-    if process.returncode is None:
-        process.kill()
-    with trio.CancelScope(shield=True, deadline=trio.current_time() + LAST_WORDS):
-        await process.wait()
-        if process.stdout is not None:
-            await process.stdout.aclose()

@@ -6,7 +6,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
-from typing import Protocol
+from typing import Literal, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -14,10 +14,10 @@ import attrs
 import httpx2
 import trio
 
-from agentrio.domain.errors import DeclarationError
 from agentrio.domain.status import Code
 from agentrio.providers._prices import Pricing
 from agentrio.providers._reading import CONNECTIONS, KEEPALIVE, KEEPALIVE_EXPIRY, BodyReader, PausingTransport
+from agentrio.providers._secrets import redacted, redacted_response
 from agentrio.providers.base import ModelResponse, PartDelta, ProviderError, Timeouts
 from agentrio.providers.wire.billing import Bill
 from agentrio.providers.wire.failures import from_status
@@ -26,8 +26,7 @@ CLOSE_GRACE = 1.0  # seconds; closing a socket needs none, the bound is for a tr
 LINGER = 0.5  # seconds for a body's end behind its last frame: once it was read, the connection is used again
 ERROR_BODY = 64 * 1024  # bytes of an error's body that are read
 ERROR_GRACE = 5.0  # seconds for them
-SHORTEST_SECRET = 6  # characters; a local server's "none" or "test" is a word of its messages
-REDACTED = "[key]"
+HEARTBEATS = 5  # times the longest silence: how long signs of life alone are taken for work
 
 WallClock = Callable[[], float]
 wall_clock: WallClock = time.time
@@ -57,26 +56,6 @@ def make_client(base_url: str) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(transport=PausingTransport(context))
 
 
-def check_base_url(owner: str, base_url: str) -> None:
-    """Refuse what can't be a server's address.
-
-    Raises:
-        DeclarationError: naming what is wrong with it.
-    """
-    mend = f"{owner}.base_url is {base_url!r}; "
-    try:
-        parts = urlsplit(base_url)
-        host, _port = parts.hostname, parts.port
-    except ValueError as wrong:
-        raise DeclarationError(f"{mend}it is no URL ({wrong}).") from None
-    if parts.username is not None or parts.password is not None:
-        raise DeclarationError(f"{owner}.base_url holds a user name or password; give them as api_key or headers.")
-    if parts.scheme not in ("http", "https") or not host:
-        raise DeclarationError(f"{mend}it must be http:// or https:// with a host, such as http://127.0.0.1:8080.")
-    if parts.query or parts.fragment:
-        raise DeclarationError(f"{mend}it must have neither a query nor a fragment.")
-
-
 def unreachable(host: str, error: Exception) -> ProviderError:
     """A request that brought no response: a connection refused, or one of the pool that was dead."""
     if isinstance(error, (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, httpx2.InvalidURL)):
@@ -86,8 +65,12 @@ def unreachable(host: str, error: Exception) -> ProviderError:
     )
 
 
-def _words(error: Exception) -> str:
-    return str(error)[:200] or type(error).__name__
+def _words(error: BaseException) -> str:
+    """What an error says; of one that says nothing, what its cause says (httpx2's of a failed handshake)."""
+    found: BaseException | None = error
+    while found is not None and not str(found):
+        found = found.__cause__ or found.__context__
+    return str(found or "")[:200] or type(error).__name__
 
 
 async def send_within(seconds: float, host: str, send: Callable[[], Awaitable[httpx2.Response]]) -> httpx2.Response:
@@ -132,31 +115,6 @@ async def close_response(response: httpx2.Response, reader: BodyReader) -> None:
             await response.aclose()
 
 
-def redacted(error: ProviderError, secrets: Sequence[str]) -> ProviderError:
-    """The error without our credentials: a server may quote what it was sent, and what it quotes may be cut short.
-
-    What is too short to be a secret (``none``, for a server that asks for no key) is left: it would be in other words.
-    """
-    for secret in secrets:
-        if len(secret) >= SHORTEST_SECRET:
-            error.message = _without(error.message, secret) or ""
-            error.request_id = _without(error.request_id, secret)
-            error.type = _without(error.type, secret)
-    error.args = (error.message,)
-    return error
-
-
-def _without(text: str | None, secret: str) -> str | None:
-    if text is None:
-        return None
-    text = text.replace(secret, REDACTED)
-    whole = text.removesuffix("…")
-    for size in range(len(secret) - 1, SHORTEST_SECRET - 1, -1):
-        if whole.endswith(secret[:size]):
-            return whole[:-size] + REDACTED
-    return text
-
-
 class StreamAssembler(Protocol):
     """What a wire's assembler offers."""
 
@@ -165,6 +123,9 @@ class StreamAssembler(Protocol):
 
     @property
     def done(self) -> bool: ...
+
+    @property
+    def idle(self) -> bool: ...
 
     @property
     def failure(self) -> ProviderError | None: ...
@@ -189,6 +150,7 @@ class ResponseStream:
     _secrets: Sequence[str] = attrs.field(default=(), repr=False)
     _linger: float | None = attrs.field(default=None, init=False)  # the time until which the rest is waited for
     _ended: bool = attrs.field(default=False, init=False)
+    _moved: float = attrs.field(factory=trio.current_time, init=False)  # when there was more than a sign of life
 
     async def receive(self) -> Sequence[PartDelta]:
         """The deltas of the next read.
@@ -210,7 +172,10 @@ class ResponseStream:
             raise trio.EndOfChannel
         data = await (self._rest() if assembler.finished else self._read())
         if data is not None:
-            return assembler.feed(data)
+            deltas = assembler.feed(data)
+            if not assembler.idle:
+                self._moved = trio.current_time()
+            return deltas
         self._ended = True
         last = assembler.close()
         if not last:
@@ -219,17 +184,27 @@ class ResponseStream:
 
     def response(self) -> ModelResponse:
         """What has arrived so far, and what it cost."""
-        return self._pricing.priced(self._assembler.response(), self._assembler.bill())
+        priced = self._pricing.priced(self._assembler.response(), self._assembler.bill())
+        return redacted_response(priced, self._secrets)
 
     async def _read(self) -> bytes | None:
+        longest = HEARTBEATS * self._idle
+        with trio.move_on_at(self._moved + longest):  # noqa: ASYNC912  # the read is the cancel point
+            return await self._read_some()
+        raise self._broken(
+            f"The server has sent nothing but signs of life for {longest:g} s. If its model works longer than that "
+            f"without a word, raise Limits.idle_timeout (this is {HEARTBEATS} times as long).",
+            retry=None,
+        )
+
+    async def _read_some(self) -> bytes | None:
         try:
             return await self._reader.read()
         except httpx2.ReadTimeout as silent:
             raise self._broken(f"The server was silent for {self._idle:g} s in the middle of its response.") from silent
         except httpx2.DecodingError as garbled:
-            raise self._broken(
-                f"The response can't be decompressed: {_words(garbled)}", "invalid_response"
-            ) from garbled
+            message = f"The response can't be decompressed: {_words(garbled)}"
+            raise self._broken(message, "invalid_response", None) from garbled
         except httpx2.HTTPError as broken:
             raise self._broken(f"The connection broke in the middle of the response: {_words(broken)}") from broken
 
@@ -251,9 +226,11 @@ class ResponseStream:
                 return None
         return None
 
-    def _broken(self, message: str, code: Code = "stream_dropped") -> ProviderError:
+    def _broken(
+        self, message: str, code: Code = "stream_dropped", retry: Literal["stream"] | None = "stream"
+    ) -> ProviderError:
         self._ended = True
-        return ProviderError(message, code=code, retry="stream" if code == "stream_dropped" else None)
+        return ProviderError(message, code=code, retry=retry)
 
 
 def timeout_extension(timeouts: Timeouts) -> dict[str, float | None]:

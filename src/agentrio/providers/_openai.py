@@ -9,49 +9,28 @@ that you made yourself is sent through, by its ``post``: its credential may be f
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 from urllib.parse import urlencode
 
 import attrs
 import httpx2
 import trio
 
-from agentrio.domain.errors import DeclarationError
-
-from ._http import (
-    ResponseStream,
-    StreamAssembler,
-    WallClock,
-    check_base_url,
-    close_response,
-    make_client,
-    read_failure,
-    redacted,
-    send_within,
-    timeout_extension,
-    unreachable,
-    wall_clock,
-)
-from ._prices import Pricing, Tariff
-from ._reading import BodyReader
-from ._sending import Poster, without_telemetry
-from .base import ModelStream, ProviderError, Timeouts
-from .wire.json import encode
+from ._connection import Connection
+from ._declared import check_base_url, check_headers, check_key, check_sdk_client
+from ._http import WallClock, make_client, wall_clock
+from ._sending import BODY_HEADERS, DirectSender, NoSender, SdkSender, without_telemetry
 
 if TYPE_CHECKING:
     import openai
 
     OpenAIClient: TypeAlias = openai.AsyncOpenAI | httpx2.AsyncClient
 
-Assemblers: TypeAlias = tuple[Callable[[], StreamAssembler], Callable[[], StreamAssembler]]
-"""What reads a stream, and what reads an answer that is one JSON body."""
-
-BODY_HEADERS = {"content-type": "application/json", "accept-encoding": "identity"}
-"""A compressed stream could not be read as it comes."""
+SDK_CLIENTS = ("AsyncOpenAI",)  # and AsyncAzureOpenAI, which is one
 
 
 @attrs.frozen(kw_only=True)
@@ -108,57 +87,14 @@ def check_account(account: Account) -> None:
         DeclarationError: naming what is wrong and how to mend it.
     """
     owner = account.owner
-    if not all(is_header(name) and is_header(value) for name, value in account.headers.items()):
-        raise DeclarationError(f"{owner}.headers must map names to texts of printable ASCII characters.")
+    check_headers(owner, account.headers)
     if account.base_url is not None:
         check_base_url(owner, account.base_url)
-    if account.api_key is not None and not (account.api_key.strip() and is_header(account.api_key)):
-        where = " or ".join(account.server.key_env) or "none"
-        raise DeclarationError(
-            f"{owner}.api_key is empty or holds characters that no key has; leave it out to use {where}."
-        )
-    client = account.client
-    if client is None or isinstance(client, httpx2.AsyncClient):
-        return
-    if "AsyncOpenAI" not in {cls.__name__ for cls in type(client).__mro__}:
-        raise DeclarationError(
-            f"{owner}.client is a {type(client).__name__}; it must be an openai.AsyncOpenAI or an httpx2.AsyncClient."
-        )
-    if account.api_key is not None or account.base_url is not None:
-        raise DeclarationError(
-            f"{owner}.client is a client of the SDK, which has its own key and base URL; give them to that client."
-        )
-
-
-def check_model(owner: str, model: str, max_tokens: int | None) -> None:
-    """Refuse what can't be a model's name or a limit.
-
-    Raises:
-        DeclarationError: naming what is wrong.
-    """
-    if not isinstance(model, str) or not model.strip():
-        raise DeclarationError(f"{owner}.model is {model!r}; it must be a model's name.")
-    if max_tokens is not None and (isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1):
-        raise DeclarationError(f"{owner}.max_tokens is {max_tokens!r}; it must be a whole number above 0, or None.")
-
-
-def check_extra(owner: str, extra: Mapping[str, Any], ours: frozenset[str]) -> None:
-    """Refuse fields of the body that the request has itself, and what is no JSON.
-
-    Raises:
-        DeclarationError: naming what is wrong.
-    """
-    if both := ours & extra.keys():
-        raise DeclarationError(f"{owner}.extra must not have {', '.join(sorted(both))}; the request has them.")
-    try:
-        encode(extra)
-    except (TypeError, ValueError) as wrong:
-        raise DeclarationError(f"{owner}.extra can't be sent as JSON: {wrong}") from None
-
-
-def is_header(text: object) -> bool:
-    """Whether a text can stand in an HTTP header."""
-    return isinstance(text, str) and text.isascii() and text.isprintable()
+    check_key(owner, account.api_key, account.server.key_env)
+    if _is_sdk_client(account):
+        given = account.api_key is not None or account.base_url is not None
+        wanted = "an openai.AsyncOpenAI or an httpx2.AsyncClient"
+        check_sdk_client(owner, account.client, SDK_CLIENTS, wanted, given=given)
 
 
 @asynccontextmanager
@@ -201,17 +137,21 @@ def _connect(
     """Done in a thread: the SDK looks at the platform."""
     if sdk is not None and _is_sdk_client(account):
         client = cast("openai.AsyncOpenAI", account.client).with_options(max_retries=0)
-        sender = _SdkSender(sdk, client, f"/{sdk_path}", account)
-        return Connection(sender, client.base_url.host, account.clock, tuple(filter(None, (client.api_key,))))
+        no_credential = partial(_no_credential, account.owner)
+        sender = SdkSender(sdk, client, f"/{sdk_path}", account.headers, sdk.OpenAIError, no_credential)
+        return Connection(sender, client.base_url.host, account.clock)
     key, address = account.key(), account.address()
     if address is None or (key is None and _wants_key(account, address)):
-        return Connection(_NoSender(_what_lacks(account, address)), account.server.name, account.clock, ())
+        return Connection(NoSender(_what_lacks(account, address)), account.server.name, account.clock)
     http = own or cast(httpx2.AsyncClient, account.client)
     headers = _own_headers(account, key) if sdk is None else _sdk_headers(sdk, account, key, address, http)
     query = f"?{urlencode(account.server.query)}" if account.server.query else ""
     url = httpx2.URL(f"{address.rstrip('/')}/{path}{query}")
-    poster = Poster(http, url, headers, own=own is not None)
-    return Connection(_DirectSender(poster), url.host, account.clock, (key,) if key else ())
+    return Connection(DirectSender(account.owner, http, url, headers, own=own is not None), url.host, account.clock)
+
+
+def _no_credential(owner: str, why: str) -> str:
+    return f"{owner}.client has no credential: {why}"
 
 
 def _wants_key(account: Account, address: str) -> bool:
@@ -252,110 +192,3 @@ def _sdk_headers(
     told = {**client.auth_headers, **client.default_headers}
     texts = {name.lower(): value for name, value in told.items() if isinstance(value, str)}
     return without_telemetry(texts) | BODY_HEADERS
-
-
-class _Sender(Protocol):
-    async def send(self, body: bytes, timeouts: Timeouts, limits: dict[str, float | None]) -> httpx2.Response: ...
-
-
-@attrs.frozen(eq=False)
-class _DirectSender:
-    """Through httpx2 at once: the credential is a header."""
-
-    poster: Poster
-
-    async def send(self, body: bytes, timeouts: Timeouts, limits: dict[str, float | None]) -> httpx2.Response:
-        return await self.poster.post(body, limits)
-
-
-@attrs.frozen(eq=False)
-class _SdkSender:
-    """Through the SDK, for credentials that it fetches or signs. The answer is the plain response, not its type."""
-
-    sdk: Any
-    client: openai.AsyncOpenAI
-    path: str
-    account: Account
-
-    async def send(self, body: bytes, timeouts: Timeouts, limits: dict[str, float | None]) -> httpx2.Response:
-        """One attempt.
-
-        Raises:
-            ProviderError: no response came, or no credential could be had.
-        """
-        sdk = self.sdk
-        options = {
-            "headers": {**self.account.headers, "X-Stainless-Raw-Response": "stream", **BODY_HEADERS},
-            "timeout": httpx2.Timeout(None, read=max(timeouts.connect, timeouts.idle)),
-        }
-        try:
-            answer = await self.client.post(
-                self.path,
-                cast_to=httpx2.Response,
-                content=body,
-                options=cast(Any, options),
-                stream=True,
-                stream_cls=sdk.AsyncStream[object],
-            )
-        except sdk.APIStatusError as refused:
-            response: httpx2.Response = refused.response
-            return response
-        except sdk.APIConnectionError as broken:
-            raise unreachable(self.client.base_url.host, broken.__cause__ or broken) from broken
-        except (sdk.OpenAIError, TypeError, ValueError) as wrong:
-            raise ProviderError(
-                f"{self.account.owner}.client has no credential: {str(wrong)[:200]}", code="not_provisioned"
-            ) from wrong
-        return cast(httpx2.Response, answer)
-
-
-@attrs.frozen(eq=False)
-class _NoSender:
-    """Where nothing can be sent, and why."""
-
-    message: str
-
-    async def send(self, body: bytes, timeouts: Timeouts, limits: dict[str, float | None]) -> httpx2.Response:
-        """Fails.
-
-        Raises:
-            ProviderError: always (``not_provisioned``).
-        """
-        raise ProviderError(self.message, code="not_provisioned")
-
-
-@attrs.frozen(eq=False)
-class Connection:
-    """Sends bodies to one address. ``secrets`` never stand in an error."""
-
-    _sender: _Sender
-    host: str
-    _clock: WallClock
-    _secrets: tuple[str, ...] = attrs.field(repr=False)
-
-    @asynccontextmanager
-    async def stream(
-        self, body: bytes, timeouts: Timeouts, assemblers: Assemblers, tariff: Tariff
-    ) -> AsyncGenerator[ModelStream]:
-        """One attempt. Entering waits for the response's headers; leaving early closes the connection.
-
-        Raises:
-            ProviderError: no credential, no answer, or an error's status.
-        """
-        limits = timeout_extension(timeouts)
-        send = partial(self._sender.send, body, timeouts, limits)
-        try:
-            response = await send_within(timeouts.connect, self.host, send)
-        except ProviderError as failure:
-            raise redacted(failure, self._secrets) from failure.__cause__
-        limits["read"] = timeouts.idle
-        reader = BodyReader(response)
-        try:
-            if not response.is_success:
-                raise redacted(await read_failure(response, reader, self._clock), self._secrets)
-            kind = response.headers.get("content-type", "").partition(";")[0]
-            of_stream, of_body = assemblers
-            assembler = of_body() if kind.strip().lower().endswith("json") else of_stream()
-            yield ResponseStream(reader, assembler, timeouts.idle, Pricing(tariff), self._secrets)
-        finally:
-            await close_response(response, reader)  # noqa: ASYNC102  # it shields itself

@@ -80,11 +80,11 @@ class BodyReader:
         Raises:
             httpx2.HTTPError: the connection broke, was silent for too long, or the body can't be decompressed.
         """
-        if self._ended:
-            return None
         if self._inflate is not None and self._inflate.waits:
             await trio.lowlevel.checkpoint()
             return self._inflate.feed(b"")
+        if self._ended:
+            return None
         data = await self._next()
         if data is not None and self._stream is not None:
             data = await self._with_what_is_here(data, self._stream)
@@ -134,16 +134,19 @@ class BodyReader:
 
 
 class _Inflater:
-    """For servers that compress although they were asked not to. A thousandfold, too: so it is given out in pieces."""
+    """For servers that compress although they were asked not to. A thousandfold, too: so it is given out in pieces.
+
+    Behind the end of one compressed stream another may begin (RFC 1952 §2.2).
+    """
 
     def __init__(self, encoding: str) -> None:
         self._encoding = encoding
-        self._work = zlib.decompressobj(wbits=47)  # gzip or zlib, by its head
+        self._work = _decompressor()
 
     @property
     def waits(self) -> bool:
         """Whether there is more to give out before more is fed."""
-        return bool(self._work.unconsumed_tail)
+        return bool(self._work.unconsumed_tail or self._work.unused_data)
 
     def feed(self, data: bytes) -> bytes:
         """The next piece.
@@ -151,10 +154,17 @@ class _Inflater:
         Raises:
             httpx2.DecodingError: the data is not what it is said to be.
         """
+        data = (self._work.unused_data or self._work.unconsumed_tail) + data
+        if self._work.eof and data:
+            self._work = _decompressor()
         try:
-            return self._work.decompress(self._work.unconsumed_tail + data, INFLATED)
+            return self._work.decompress(data, INFLATED)
         except zlib.error as wrong:
             raise httpx2.DecodingError(f"content-encoding {self._encoding[:40]}: {wrong}") from wrong
+
+
+def _decompressor() -> zlib._Decompress:
+    return zlib.decompressobj(wbits=47)  # gzip or zlib, by its head
 
 
 def _open_inflater(encoding: str) -> _Inflater | None:
@@ -198,8 +208,12 @@ class PausingStream(httpcore2.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109  # httpcore2's interface
     ) -> httpcore2.AsyncNetworkStream:
-        """As the stream's."""
-        return PausingStream(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+        """As the stream's; but a handshake that is cancelled closes the connection, which httpcore2 leaves open."""
+        try:
+            return PausingStream(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+        except BaseException:
+            await self._stream.aclose()  # the socket is closed before the checkpoint in it
+            raise
 
     def get_extra_info(self, info: str) -> Any:
         """As the stream's; one that brought more than its response is readable, so the pool lets it go."""

@@ -34,8 +34,8 @@ def vertex_path(client: AsyncAnthropicVertex, model: str) -> str:
     return _PATH.format(**{name: quote(value, safe=_SAFE) for name, value in named.items()})
 
 
-def what_lacks(client: AsyncAnthropicVertex) -> ProviderError | None:
-    """The error of a client that does not know its project or region.
+def what_lacks(client: AsyncAnthropicVertex) -> str | None:
+    """What is wrong with a client that does not know its project or region.
 
     The SDK would take the project from Google's credentials, but only once the path has been made without it.
     """
@@ -46,7 +46,7 @@ def what_lacks(client: AsyncAnthropicVertex) -> ProviderError | None:
     ]
     if not lacks:
         return None
-    return ProviderError(f"Anthropic.client does not know its {' nor its '.join(lacks)}.", code="not_provisioned")
+    return f"Anthropic.client does not know its {' nor its '.join(lacks)}."
 
 
 async def fetch_token(client: AsyncAnthropicVertex) -> None:

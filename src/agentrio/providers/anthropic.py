@@ -10,11 +10,11 @@ version of its own, and answers with the same stream.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 import httpx2
@@ -25,24 +25,13 @@ from agentrio.domain.keywords import tells_keywords
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest
 
-from ._http import (
-    ResponseStream,
-    WallClock,
-    check_base_url,
-    close_response,
-    make_client,
-    read_failure,
-    redacted,
-    send_within,
-    timeout_extension,
-    unreachable,
-    wall_clock,
-)
-from ._prices import GivenPrices, NoPrices, Pricing, Seller, Tariff, check_prices, open_tariff
-from ._reading import BodyReader
-from ._sending import Poster, without_telemetry
+from ._connection import Connection
+from ._declared import check_base_url, check_headers, check_key, check_model, check_sdk_client
+from ._http import WallClock, make_client, wall_clock
+from ._prices import GivenPrices, NoPrices, Seller, Tariff, check_prices, open_tariff
+from ._sending import BODY_HEADERS, DirectSender, NoSender, SdkSender, without_telemetry
 from ._vertex import fetch_token, is_vertex, vertex_path, what_lacks
-from .base import ModelClient, ModelStream, ProviderError, Timeouts
+from .base import ModelClient, ModelStream, Timeouts
 from .wire.anthropic_assembler import Assembler, BodyAssembler
 from .wire.anthropic_request import Cache, MessagesOptions, encode_request
 
@@ -53,7 +42,9 @@ if TYPE_CHECKING:
     SdkClient: TypeAlias = anthropic.AsyncAnthropic | AsyncAnthropicVertex
     AnthropicClient: TypeAlias = SdkClient | httpx2.AsyncClient
 
+OWNER = "Anthropic"
 PATH = "v1/messages"
+SDK_CLIENTS = ("AsyncAnthropic", "AsyncAnthropicVertex")
 OFFICIAL_HOST = "api.anthropic.com"  # the only one known to keep a prompt cache for an hour
 _LISTED = {OFFICIAL_HOST: "anthropic", "aiplatform.googleapis.com": "google"}  # hosts, and their names in genai-prices
 
@@ -110,8 +101,9 @@ class Anthropic:
         own = await trio.to_thread.run_sync(_own_client, self) if self.client is None else None
         try:
             client = await trio.to_thread.run_sync(_connect, self, sdk, own)
-            if client.host is not None:
-                client.tariff = await open_tariff(self.prices, _seller(self, client.host))
+            if client.host:
+                tariff = await open_tariff(self.prices, _seller(self, client.host))
+                client = attrs.evolve(client, tariff=tariff)
             yield client
         finally:
             if own is not None:
@@ -119,48 +111,27 @@ class Anthropic:
 
 
 def _check_model(model: Anthropic) -> None:
-    if not isinstance(model.model, str) or not model.model.strip():
-        raise DeclarationError(
-            f"Anthropic.model is {model.model!r}; it must be a model's name, such as claude-sonnet-5."
-        )
+    check_model(OWNER, model.model, model.max_tokens)
     if model.cache not in ("none", "short", "long"):
         raise DeclarationError(f"Anthropic.cache is {model.cache!r}; it must be none, short or long.")
-    tokens = model.max_tokens
-    if tokens is not None and (isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1):
-        raise DeclarationError(f"Anthropic.max_tokens is {tokens!r}; it must be a whole number above 0, or None.")
-    if not all(_is_header(name) and _is_header(value) for name, value in model.headers.items()):
-        raise DeclarationError("Anthropic.headers must map names to texts of printable ASCII characters.")
-
-
-def _is_header(text: object) -> bool:
-    return isinstance(text, str) and text.isascii() and text.isprintable()
+    check_headers(OWNER, model.headers)
 
 
 def _check_client(model: Anthropic) -> None:
     if model.base_url is not None:
-        check_base_url("Anthropic", model.base_url)
+        check_base_url(OWNER, model.base_url)
         if model.base_url.rstrip("/").endswith("/v1"):
             raise DeclarationError("Anthropic.base_url ends in /v1; leave that away, it is added to every request.")
-    if model.api_key is not None and not (model.api_key.strip() and _is_header(model.api_key)):
-        raise DeclarationError(
-            "Anthropic.api_key is empty or holds characters that no key has; leave it out to use ANTHROPIC_API_KEY."
-        )
+    check_key(OWNER, model.api_key, ("ANTHROPIC_API_KEY",))
     if model.client is None or isinstance(model.client, httpx2.AsyncClient):
         return
-    names = {cls.__name__ for cls in type(model.client).__mro__}
-    if any("Bedrock" in name for name in names):
+    if any("Bedrock" in cls.__name__ for cls in type(model.client).__mro__):
         raise DeclarationError(
             "Anthropic.client speaks Bedrock's own wire, which is not supported; use Anthropic's API or Vertex."
         )
-    if not (names & {"AsyncAnthropic", "AsyncAnthropicVertex"}):
-        raise DeclarationError(
-            f"Anthropic.client is a {type(model.client).__name__}; it must be an anthropic.AsyncAnthropic, an "
-            "anthropic.AsyncAnthropicVertex or an httpx2.AsyncClient."
-        )
-    if model.api_key is not None or model.base_url is not None:
-        raise DeclarationError(
-            "Anthropic.client is a client of the SDK, which has its own key and base URL; give them to that client."
-        )
+    wanted = "an anthropic.AsyncAnthropic, an anthropic.AsyncAnthropicVertex or an httpx2.AsyncClient"
+    given = model.api_key is not None or model.base_url is not None
+    check_sdk_client(OWNER, model.client, SDK_CLIENTS, wanted, given=given)
 
 
 def _load_sdk() -> ModuleType:
@@ -179,7 +150,7 @@ def _connect(model: Anthropic, sdk: ModuleType, own: httpx2.AsyncClient | None) 
     injected = model.client
     if injected is not None and not isinstance(injected, httpx2.AsyncClient):
         copy = injected.with_options(max_retries=0, default_headers=dict(model.headers))
-        return _Client(model, sdk, copy, None, what_lacks(copy) if is_vertex(copy) else None)
+        return _at_vertex(model, sdk, copy) if is_vertex(copy) else _through_sdk(model, sdk, copy, f"/{PATH}")
     http = own or injected
     try:
         client = sdk.AsyncAnthropic(
@@ -190,136 +161,79 @@ def _connect(model: Anthropic, sdk: ModuleType, own: httpx2.AsyncClient | None) 
             default_headers=dict(model.headers),
         )
     except Exception as wrong:  # a profile that can't be read, a base URL in the environment that is none
-        return _Client(model, sdk, None, None, _not_provisioned(f"{type(wrong).__name__}: {wrong}"))
-    return _Client(model, sdk, client, None if client.credentials is not None else http)
+        return _unusable(model, _no_credential(f"{type(wrong).__name__}: {wrong}"))
+    if http is None or client.credentials is not None:
+        return _through_sdk(model, sdk, client, f"/{PATH}")
+    headers = _headers(client)
+    if not {"authorization", "x-api-key"} & {name.lower() for name in headers}:
+        return _unusable(model, _no_credential("none was given, and the environment has none"))
+    url = client.base_url.join(PATH)
+    sender = DirectSender(OWNER, http, url, headers, own=own is not None)
+    return _Client(_options(model, url.host), Connection(sender, url.host, model.wall_clock))
 
 
-def _not_provisioned(why: str) -> ProviderError:
-    return ProviderError(
-        f"There is no credential for Anthropic ({why}). Set ANTHROPIC_API_KEY, or give Anthropic(..., api_key=...).",
-        code="not_provisioned",
-    )
+def _at_vertex(model: Anthropic, sdk: ModuleType, client: AsyncAnthropicVertex) -> _Client:
+    if lacks := what_lacks(client):
+        return _unusable(model, lacks)
+    path = vertex_path(client, model.model)
+    return _through_sdk(model, sdk, client, path, partial(fetch_token, client), vertex=True)
+
+
+def _through_sdk(
+    model: Anthropic,
+    sdk: ModuleType,
+    client: SdkClient,
+    path: str,
+    before: Callable[[], Awaitable[None]] | None = None,
+    *,
+    vertex: bool = False,
+) -> _Client:
+    sender = SdkSender(sdk, client, path, {}, sdk.AnthropicError, _no_credential, before)
+    host = client.base_url.host
+    return _Client(_options(model, host, vertex=vertex), Connection(sender, host, model.wall_clock))
+
+
+def _unusable(model: Anthropic, why: str) -> _Client:
+    return _Client(_options(model, ""), Connection(NoSender(why), "", model.wall_clock))
+
+
+def _options(model: Anthropic, host: str, *, vertex: bool = False) -> MessagesOptions:
+    return MessagesOptions(model.tag, model.cache, model.max_tokens, host == OFFICIAL_HOST, vertex)
 
 
 def _seller(model: Anthropic, host: str) -> Seller:
     """Who is paid. Google's regions have prices of their own, and another host may be anybody's."""
-    return Seller("Anthropic", host, _LISTED.get(host, ""), model.model)
+    return Seller(OWNER, host, _LISTED.get(host, ""), model.model)
 
 
-class _Client:
-    """``http`` is set where requests go out directly: the credential is a header then."""
-
-    tariff: Tariff = NoPrices()
-
-    def __init__(
-        self,
-        model: Anthropic,
-        sdk: ModuleType,
-        client: SdkClient | None,
-        http: httpx2.AsyncClient | None,
-        failure: ProviderError | None = None,
-    ) -> None:
-        self._sdk = sdk
-        self._client = client
-        self._http = http
-        self._failure = failure
-        self._clock = model.wall_clock
-        base = httpx2.URL("https://invalid") if client is None else client.base_url
-        self._host = base.host
-        self._vertex = client if is_vertex(client) else None
-        self._path = f"/{PATH}" if self._vertex is None else vertex_path(self._vertex, model.model)
-        self._options = MessagesOptions(
-            model.tag, model.cache, model.max_tokens, base.host == OFFICIAL_HOST, self._vertex is not None
-        )
-        self._secrets = tuple(filter(None, (getattr(client, name, None) for name in _SECRETS)))
-        if client is not None and http is not None:
-            headers = _headers(client)
-            self._poster = Poster(http, base.join(PATH), headers, own=model.client is None)
-            if not {"authorization", "x-api-key"} & {name.lower() for name in headers}:
-                self._failure = _not_provisioned("none was given, and the environment has none")
-
-    @property
-    def host(self) -> str | None:
-        """Where requests go; None where there is no credential to send them with."""
-        return None if self._client is None else self._host
-
-    @property
-    def unpriced(self) -> str | None:
-        return self.tariff.lacks
-
-    @asynccontextmanager
-    async def stream(self, request: ModelRequest, timeouts: Timeouts) -> AsyncGenerator[ModelStream]:
-        if self._failure is not None:
-            raise self._failure
-        limits = timeout_extension(timeouts)
-        body = encode_request(request, self._options)
-        try:
-            response = await send_within(timeouts.connect, self._host, partial(self._send, body, timeouts, limits))
-        except ProviderError as failure:
-            raise redacted(failure, self._secrets) from failure.__cause__
-        limits["read"] = timeouts.idle
-        reader = BodyReader(response)
-        secrets = self._secrets_of(response.request)
-        try:
-            if not response.is_success:
-                raise redacted(await read_failure(response, reader, self._clock), secrets)
-            kind = response.headers.get("content-type", "").partition(";")[0]
-            assembler = BodyAssembler() if kind.strip().lower().endswith("json") else Assembler()
-            yield ResponseStream(reader, assembler, timeouts.idle, Pricing(self.tariff), secrets)
-        finally:
-            await close_response(response, reader)  # noqa: ASYNC102  # it holds the shield, and its deadline
-
-    async def _send(self, body: bytes, timeouts: Timeouts, limits: dict[str, float | None]) -> httpx2.Response:
-        if self._http is None:
-            return await self._post(body, timeouts)
-        if self._http.is_closed:
-            raise ProviderError("The httpx2.AsyncClient given to Anthropic is closed.", code="invalid_request")
-        return await self._poster.post(body, limits)
-
-    async def _post(self, body: bytes, timeouts: Timeouts) -> httpx2.Response:
-        """Through the SDK, for credentials that it fetches or signs. The answer is the plain response, not its type.
-
-        Raises:
-            ProviderError: no response came, or no credential could be had.
-        """
-        sdk: Any = self._sdk
-        assert self._client is not None
-        if self._vertex is not None:
-            await fetch_token(self._vertex)
-        options = {
-            "headers": {"X-Stainless-Raw-Response": "stream", **_BODY_HEADERS},
-            "timeout": httpx2.Timeout(None, read=max(timeouts.connect, timeouts.idle)),
-        }
-        try:
-            answer = await self._client.post(
-                self._path,
-                cast_to=httpx2.Response,
-                content=body,
-                options=cast(Any, options),
-                stream=True,
-                stream_cls=sdk.AsyncStream[object],
-            )
-        except sdk.APIStatusError as refused:
-            response: httpx2.Response = refused.response
-            return response
-        except sdk.APIConnectionError as broken:
-            raise unreachable(self._host, broken.__cause__ or broken) from broken
-        except (sdk.AnthropicError, TypeError, ValueError) as wrong:
-            raise _not_provisioned(str(wrong)[:200]) from wrong
-        return cast(httpx2.Response, answer)
-
-    def _secrets_of(self, request: httpx2.Request) -> tuple[str, ...]:
-        """A credential that was fetched is known by the request alone."""
-        sent = (request.headers.get(name, "") for name in ("authorization", "x-api-key"))
-        return (*self._secrets, *(value.removeprefix("Bearer ") for value in sent))
-
-
-_SECRETS = ("api_key", "auth_token", "access_token")
-_BODY_HEADERS = {"content-type": "application/json", "accept-encoding": "identity"}
+def _no_credential(why: str) -> str:
+    return f"There is no credential for Anthropic ({why}). Set ANTHROPIC_API_KEY, or give Anthropic(..., api_key=...)."
 
 
 def _headers(client: SdkClient) -> dict[str, str]:
-    """The SDK's headers for this credential. A compressed stream could not be read as it comes."""
+    """The SDK's headers for this credential."""
     told = {name: value for name, value in client.default_headers.items() if isinstance(value, str)}
     kept = without_telemetry(told)
-    return {name: value for name, value in kept.items() if name.lower() not in _BODY_HEADERS} | _BODY_HEADERS
+    return {name: value for name, value in kept.items() if name.lower() not in BODY_HEADERS} | BODY_HEADERS
+
+
+@attrs.frozen(eq=False)
+class _Client:
+    _options: MessagesOptions
+    _connection: Connection
+    _tariff: Tariff = attrs.field(factory=NoPrices)
+
+    @property
+    def host(self) -> str:
+        """Where requests go; empty where there is no credential to send them with."""
+        return self._connection.host
+
+    @property
+    def unpriced(self) -> str | None:
+        return self._tariff.lacks
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest, timeouts: Timeouts) -> AsyncGenerator[ModelStream]:
+        body = encode_request(request, self._options)
+        async with self._connection.stream(body, timeouts, (Assembler, BodyAssembler), self._tariff) as stream:
+            yield stream

@@ -18,8 +18,10 @@ from agentrio.domain.keywords import tells_keywords
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest
 
+from ._connection import Assemblers, Connection
+from ._declared import check_extra, check_model
 from ._http import WallClock, wall_clock
-from ._openai import Account, Assemblers, Connection, check_account, check_extra, check_model, open_connection
+from ._openai import Account, check_account, open_connection
 from ._prices import GivenPrices, Tariff, check_prices, open_tariff
 from ._servers import account_at, as_preset, is_azure_v1, is_openai, preset_name, seller_of, server_of
 from .base import ModelClient, ModelStream, Timeouts

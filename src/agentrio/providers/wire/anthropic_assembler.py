@@ -106,12 +106,14 @@ class Assembler(EventAssembler):
                     more = block.add(delta.thinking)
                 else:
                     more = block.apply(delta)
+                    self.idle = False
                 if more is not None:
                     append(more)
             elif frame is not None:
                 self._other(frame, out)
 
     def _other(self, frame: Frame, out: list[PartDelta]) -> None:
+        self.idle = self.idle and type(frame) is Ping
         match frame:
             case BlockStart(index=index, content_block=json):
                 self.start(index, bytes(json), out)

@@ -18,7 +18,8 @@ class EventAssembler:
     """Feed it the stream's bytes, close it at their end.
 
     ``finished`` is set once the stop reason is known, ``done`` once nothing more is to be expected, ``failure`` once
-    the response can't be completed any more; it is raised by the next ``feed`` or ``close``.
+    the response can't be completed any more; it is raised by the next ``feed`` or ``close``. ``idle`` is whether the
+    last bytes brought nothing but signs of life: comments, pings, and events that say nothing.
     """
 
     def __init__(self, max_event: int = MAX_EVENT, max_stream: int = MAX_STREAM) -> None:
@@ -26,6 +27,7 @@ class EventAssembler:
         self._room = max_stream
         self.finished = False
         self.done: bool = False
+        self.idle: bool = False
         self.failure: ProviderError | None = None
 
     def feed(self, data: bytes) -> list[PartDelta]:
@@ -37,6 +39,7 @@ class EventAssembler:
         if self.failure is not None:
             raise self.failure
         out: list[PartDelta] = []
+        self.idle = True  # until something is found; a wire says so of what gives no delta
         self._room -= len(data)
         try:
             if self._room < 0:
@@ -46,6 +49,8 @@ class EventAssembler:
             self.failure = failure
             if not out:
                 raise
+        if out:
+            self.idle = False
         return out
 
     def close(self) -> list[PartDelta]:
@@ -95,6 +100,7 @@ class WholeBody(EventAssembler):
             ProviderError: it is larger than the limit (``invalid_response``).
         """
         self._body += data
+        self.idle = not data.strip()  # DeepSeek sends empty lines while it works
         if len(self._body) > self._max_body:
             self.failure = ProviderError(
                 f"The server sent a body of more than {self._max_body:,} bytes; that is the limit.",

@@ -195,6 +195,7 @@ class ChatAssembler(EventAssembler):
             self._apply_list(content, out)
 
     def _apply_rest(self, delta: Delta, out: list[PartDelta]) -> None:
+        self.idle = False
         if delta.reasoning_details:
             self._detail(delta, out)
         if delta.refusal:
@@ -240,6 +241,7 @@ class ChatAssembler(EventAssembler):
             self._grow(self._thinking, text, out)
 
     def _call(self, piece: CallPiece, out: list[PartDelta]) -> None:
+        self.idle = False
         function = piece.function
         id, name, arguments = piece.id or "", "", None
         if function is not None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -97,7 +98,7 @@ def from_status(status: int, headers: Mapping[str, str], body: bytes, now: float
     if headers.get("x-should-retry") == "false":  # the server knows that trying again is of no use
         retry = None
     return ProviderError(
-        f"The model server answered {status}: {said.message or 'no message'}",
+        f"The model server answered {status}: {_where_to(status, headers) or said.message or 'no message'}",
         code=code,
         retry=retry,
         status=status,
@@ -105,6 +106,17 @@ def from_status(status: int, headers: Mapping[str, str], body: bytes, now: float
         request_id=said.request_id or headers.get("request-id") or headers.get("x-request-id"),
         type=said.type or None,
     )
+
+
+def _where_to(status: int, headers: Mapping[str, str]) -> str:
+    """Of a redirect, where it leads: it is not followed, for the credential would go with the request."""
+    if not 300 <= status < 400:
+        return ""
+    try:
+        host = urlsplit(headers.get("location", "")).hostname or "another path"
+    except ValueError:
+        host = "an address that is none"
+    return f"it redirects to {_quote(host)}, and redirects are not followed; give the server's own address as base_url."
 
 
 def from_frame(found: Any, *, begun: bool) -> ProviderError:

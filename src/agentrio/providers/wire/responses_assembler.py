@@ -147,6 +147,8 @@ class Assembler(EventAssembler):
 
     def _other(self, frame: Frame, data: bytes, out: list[PartDelta]) -> None:
         kind = frame.type
+        if kind.startswith(PREFIX) and kind not in HEADS:
+            self.idle = False
         if kind == "response.output_item.added":
             self._added(frame)
         elif kind == "response.output_item.done":

@@ -1,0 +1,56 @@
+"""One attempt at a model call over HTTP, whoever sends it and whatever its wire is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TypeAlias
+
+import attrs
+
+from ._http import ResponseStream, StreamAssembler, WallClock, close_response, read_failure, send_within
+from ._prices import Pricing, Tariff
+from ._reading import BodyReader
+from ._secrets import redacted, secrets_in
+from ._sending import Sender
+from .base import ModelStream, ProviderError, Timeouts
+
+Assemblers: TypeAlias = tuple[Callable[[], StreamAssembler], Callable[[], StreamAssembler]]
+"""What reads a stream, and what reads an answer that is one JSON body."""
+
+
+@attrs.frozen(eq=False)
+class Connection:
+    """Sends bodies to one address. No credential stands in what it tells."""
+
+    _sender: Sender
+    host: str
+    _clock: WallClock
+
+    @asynccontextmanager
+    async def stream(
+        self, body: bytes, timeouts: Timeouts, assemblers: Assemblers, tariff: Tariff
+    ) -> AsyncGenerator[ModelStream]:
+        """One attempt. Entering waits for the response's headers; leaving early closes the connection.
+
+        Raises:
+            ProviderError: no credential, no answer, or an error's status.
+        """
+        try:
+            response = await send_within(timeouts.connect, self.host, partial(self._sender.send, body, timeouts))
+        except ProviderError as failure:
+            raise redacted(failure, self._sender.secrets) from failure.__cause__
+        limits = response.request.extensions.get("timeout", {})
+        limits["read"] = timeouts.idle  # until the headers the scope was the limit
+        reader = BodyReader(response)
+        secrets = self._sender.secrets + secrets_in(response.request.headers)
+        try:
+            if not response.is_success:
+                raise redacted(await read_failure(response, reader, self._clock), secrets)
+            kind = response.headers.get("content-type", "").partition(";")[0]
+            of_stream, of_body = assemblers
+            assembler = of_body() if kind.strip().lower().endswith("json") else of_stream()
+            yield ResponseStream(reader, assembler, timeouts.idle, Pricing(tariff), secrets)
+        finally:
+            await close_response(response, reader)  # noqa: ASYNC102  # it holds the shield, and its deadline

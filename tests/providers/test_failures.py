@@ -160,3 +160,21 @@ def test_an_error_within_a_stream_is_typed_too(frame: Any, code: str, retry: boo
         error = from_frame(frame, begun=begun)
         assert error.code == code
         assert error.retry == (("stream" if begun else "request") if retry else None)
+
+
+@pytest.mark.parametrize(
+    ("location", "told"),
+    [
+        ("https://user:pass@new.example:8443/v1?x=1", "redirects to new.example,"),
+        ("/v1/other", "redirects to another path,"),
+        ("http://[x", "redirects to an address that is none,"),
+        (None, "redirects to another path,"),
+    ],
+)
+def test_a_redirect_says_where_it_leads_and_what_to_do(location: str | None, told: str) -> None:
+    """It is not followed; of the address the host is told, which may be given as the base URL."""
+    error = from_status(308, {} if location is None else {"location": location}, b"", 0.0)
+    assert (error.code, error.retry) == ("invalid_request", None)
+    assert told in error.message
+    assert "base_url" in error.message
+    assert "pass" not in error.message

@@ -121,6 +121,7 @@ def test_mended_text_is_always_encodable(text: str) -> None:
         (" \n", {}),
         ("{}", {}),
         ('{"a":"x\ny"}', {"a": "x\ny"}),
+        ('{"a":"x\ny","b":[1.5,7]}', {"a": "x\ny", "b": [1.5, 7]}),
         ("null", None),
         ("[]", None),
         ('"x"', None),

@@ -110,7 +110,11 @@ class ModelCalls:
         request = render(bench.session_state, attrs.evolve(inputs, max_tokens=self._max_tokens), bench.memo)
         size, most = request_chars(request), bench.limits.max_context_chars
         if size > most:
-            raise ProviderError(f"The conversation has {size} characters; the limit is {most}.", code="limit")
+            raise ProviderError(
+                f"The conversation has {size:,} characters; the limit is {most:,}. Raise Limits.max_context_chars, or go "
+                "on in a new session with less of the history.",
+                code="limit",
+            )
         return request
 
     async def _fall_back(self, inputs: RequestInputs) -> ModelResponse:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from agentrio.domain.history import normalise_history
 from agentrio.domain.messages import Message, user_message
-from agentrio.domain.parts import Text
+from agentrio.domain.parts import File, Text
+from agentrio.domain.state import Session
 from tests.handoff.histories import histories
 from tests.handoff.targets import MAIN, MODELS
 
@@ -46,3 +48,20 @@ def test_an_answer_at_the_end_has_no_space_there_that_only_shows_on_the_wire() -
     for model in MODELS.values():
         history = [user_message("u", "Hi."), Message("a", "assistant", (Text("x \0 \0"),), model.tag)]
         assert model.problems(history) == []
+
+
+@sampled
+@given(histories(TAGS))
+def test_a_history_that_was_saved_is_sent_to_the_same_bytes(history: list[Message]) -> None:
+    """J10: whoever goes on in another process finds the server's cache, and signed blocks as they were."""
+    again = Session.from_json(Session("s", messages=tuple(history)).to_json())
+    assert again.messages == tuple(history)
+    for name in MAIN:
+        assert MODELS[name].data(list(again.messages)) == MODELS[name].data(history)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_file_whose_data_is_no_base64_is_told_by_its_name(name: str) -> None:
+    """On the OpenAI wires it ended the session as crashed, in this run and in each later one."""
+    said = MODELS[name].data([user_message("u", (File("x", "text/plain", "notes.txt"), Text("Read it.")))])
+    assert b"notes.txt" in said

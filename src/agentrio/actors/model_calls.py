@@ -111,8 +111,8 @@ class ModelCalls:
         size, most = request_chars(request), bench.limits.max_context_chars
         if size > most:
             raise ProviderError(
-                f"The conversation has {size:,} characters; the limit is {most:,}. Raise Limits.max_context_chars, or go "
-                "on in a new session with less of the history.",
+                f"The conversation has {size:,} characters; the limit is {most:,}. Raise Limits.max_context_chars, or "
+                "go on in a new session with less of the history.",
                 code="limit",
             )
         return request

@@ -10,7 +10,6 @@ server's tool has its result unless the answer is still to be continued.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias, assert_never
 
@@ -22,6 +21,7 @@ from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 
 from .call_ids import CallIds
+from .files import file_text, left_out
 from .json import encode, encode_text, says, trimmed
 
 WireRole: TypeAlias = Literal["user", "assistant"]
@@ -222,7 +222,7 @@ def _document(file: File) -> dict[str, Any]:
     """PDF as it is, text as text; the API takes no other documents, so of others the model is told the name."""
     source = _source(file)
     if source is None:
-        return {"type": "text", "text": f"[file omitted: {file.name or 'unnamed'} ({file.media_type})]"}
+        return {"type": "text", "text": left_out(file)}
     return {"type": "document", "source": source} | ({"title": file.name} if file.name else {})
 
 
@@ -231,8 +231,5 @@ def _source(file: File) -> dict[str, str] | None:
         return {"type": "base64", "media_type": file.media_type, "data": file.data}
     if not file.media_type.startswith("text/"):
         return None
-    try:
-        text = base64.b64decode(file.data).decode("utf-8", "replace")
-    except ValueError:
-        return None  # not base64
-    return {"type": "text", "media_type": "text/plain", "data": text}
+    text = file_text(file)
+    return None if text is None else {"type": "text", "media_type": "text/plain", "data": text}

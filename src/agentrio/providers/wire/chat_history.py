@@ -9,7 +9,6 @@ follow in a user message.
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, assert_never
@@ -24,6 +23,7 @@ from .call_ids import CallIds
 from .chat_assembler import MESSAGE_FIELDS
 from .chat_dialect import Dialect, IdRule
 from .chat_parts import REFUSAL
+from .files import told_as_text
 from .json import encode, says, trimmed
 from .openai_calls import arguments_text, error_text
 
@@ -174,8 +174,7 @@ def _told(part: Text | Image | File, dialect: Dialect) -> dict[str, Any]:
 def _file(file: File, dialect: Dialect) -> dict[str, Any]:
     """Text as it is, everywhere; PDF where the server takes it: the wire knows no other files."""
     if file.media_type.startswith("text/"):
-        text = base64.b64decode(file.data).decode("utf-8", "replace")
-        return {"type": "text", "text": f"[File: {file.name or 'unnamed'}]\n{text}"}
+        return {"type": "text", "text": told_as_text(file)}
     if not dialect.files or file.media_type != PDF:
         return {"type": "text", "text": NO_FILE}
     url = f"data:{file.media_type};base64,{file.data}"

@@ -15,7 +15,6 @@ The wire has no mark for a failed call; its output says so in words.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, assert_never
 
@@ -27,6 +26,7 @@ from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 
 from .call_ids import CallIds
+from .files import told_as_text
 from .json import encode, says
 from .openai_calls import arguments_text, error_text
 from .responses_items import CALLS, TEXT_KEYS
@@ -223,7 +223,6 @@ def _told(part: Text | Image | File) -> dict[str, Any]:
 def _file(file: File) -> dict[str, Any]:
     """Text as it is, everywhere; other files as they are, under a name that the server asks for."""
     if file.media_type.startswith("text/"):
-        text = base64.b64decode(file.data).decode("utf-8", "replace")
-        return {"type": PAGE, "text": f"[File: {file.name or 'unnamed'}]\n{text}"}
+        return {"type": PAGE, "text": told_as_text(file)}
     name = file.name or f"file.{file.media_type.rpartition('/')[2]}"
     return {"type": "input_file", "filename": name, "file_data": f"data:{file.media_type};base64,{file.data}"}

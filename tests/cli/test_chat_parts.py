@@ -49,6 +49,8 @@ def test_usage_is_told_in_one_line() -> None:
     assert told_usage(whole) == (
         "10 tokens in, 5 out (4 of them thinking), 3 read from the cache, 2 written to the cache, $0.0123"
     )
+    assert told_usage(Usage(1, 1, cost=Decimal("0.00002"))) == "1 tokens in, 1 out, less than $0.0001"
+    assert told_usage(Usage(1, 1, cost=Decimal(0))) == "1 tokens in, 1 out, $0.0000"
 
 
 def test_results_are_told_in_one_line() -> None:

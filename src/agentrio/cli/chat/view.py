@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from decimal import Decimal
 from typing import Protocol, TextIO
 
 import attrs
@@ -18,6 +19,7 @@ from agentrio.domain.parts import Text, ToolCall, ToolResult
 from agentrio.domain.status import RunResult
 from agentrio.domain.usage import Usage
 
+LEAST = Decimal("0.0001")  # dollars that are shown; what is less is not nothing
 SHOWN = 100  # characters of a call's arguments, and of its result
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 UNSAFE_JSON = re.compile(r"[\x7f-\x9f\u2028\u2029]")  # JSON has them raw; terminals and readers of lines obey
@@ -192,7 +194,7 @@ def told_usage(usage: Usage) -> str:
     if usage.cache_write:
         parts.append(f"{usage.cache_write} written to the cache")
     if usage.cost is not None:
-        parts.append(f"${usage.cost:.4f}")
+        parts.append("less than $0.0001" if 0 < usage.cost < LEAST else f"${usage.cost:.4f}")
     return ", ".join(parts)
 
 

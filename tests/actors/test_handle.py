@@ -341,9 +341,8 @@ async def test_a_value_goes_on_where_it_was(autojump_clock: trio.testing.MockClo
 async def test_a_suspended_run_has_no_result_yet() -> None:
     """It will end another time; who asks for its result is told why there is none."""
     import contextvars
-    import math
 
-    run = Run("r1", "s", contextvars.copy_context(), math.inf)
+    run = Run("r1", "s", contextvars.copy_context())
     run.outcome = Suspension("r1", "detached")
     with pytest.raises(RunSuspendedError, match="detached"):
         _ = run.result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +36,7 @@ async def resumed(agent: Agent[Any], state: SessionState, *, stop: bool = False)
     assert state.open_run is not None
     async with open_runtime() as runtime:
         actor = await open_from(runtime, agent, state, NullJournal())
-        run = actor.resume(state.open_run, math.inf)
+        run = actor.resume(state.open_run)
         if stop:
             run.stop()
         await run.wait()

@@ -69,7 +69,7 @@ async def _run(record: Record, answered: int) -> None:
         if record.start.open_run is None:
             await consume(SessionHandle(actor), record.scene.prompts[0], record)
         else:
-            run = actor.resume(record.start.open_run, float("inf"))
+            run = actor.resume(record.start.open_run)
             with trio.fail_after(10_000):
                 await run.done.wait()
         record.end = actor.hub.state

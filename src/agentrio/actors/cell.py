@@ -20,12 +20,11 @@ current_run: ContextVar[Run | None] = ContextVar("agentrio_current_run", default
 class Run:
     """One run of a session: its outcome once it has one, and ``stop()``."""
 
-    def __init__(self, id: str, session: str, context: Context, caller_deadline: float) -> None:
+    def __init__(self, id: str, session: str, context: Context) -> None:
         self.id = id
         self.session_id = session
         self.outcome: RunResult[Any] | Suspension | None = None
         self.context = context
-        self.caller_deadline = caller_deadline
         self.scope: trio.CancelScope = trio.CancelScope()
         self.stop_reason: str | None = None
         self.stop_after_round: str | None = None

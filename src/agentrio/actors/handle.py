@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -82,7 +81,7 @@ class RunBlock(_Block):
     async def __aenter__(self) -> RunStream:
         if self._run is not None:
             raise RuntimeError("this run's block has been entered already; call session.run() again")
-        self._run = self._actor.accept(self._content, trio.current_effective_deadline())
+        self._run = self._actor.accept(self._content)
         self._reader = self._actor.hub.read_run(self._run.id)
         self._reader.owner = trio.lowlevel.current_task()
         return RunStream(self._run, self._reader)
@@ -158,12 +157,12 @@ class SessionHandle:
 
     async def start(self, content: Content) -> Run:
         """Run one user message without reading it here: the session owns the run."""
-        return self._actor.accept(content, math.inf)
+        return self._actor.accept(content)
 
     async def ask(self, content: Content) -> RunResult[Any]:
         """Run one user message and wait for its end. Cancelling the caller stops the run."""
         self._refuse_deadlock("ask")
-        return await self._wait(self._actor.accept(content, trio.current_effective_deadline()))
+        return await self._wait(self._actor.accept(content))
 
     async def proceed(self) -> RunResult[Any]:
         """Answer the conversation as it stands, without a new message, and wait for the end.
@@ -172,7 +171,7 @@ class SessionHandle:
             NothingToProceed: it ends with a finished answer, and nothing is queued.
         """
         self._refuse_deadlock("proceed")
-        return await self._wait(self._actor.proceed(trio.current_effective_deadline()))
+        return await self._wait(self._actor.proceed())
 
     async def _wait(self, run: Run) -> RunResult[Any]:
         try:

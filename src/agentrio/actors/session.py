@@ -139,16 +139,16 @@ class SessionActor:
 
     # Runs
 
-    def accept(self, content: Content, caller_deadline: float) -> Run:
+    def accept(self, content: Content) -> Run:
         """Take on a run, at once: its ending is owed from here on.
 
         Raises:
             SessionBusy, SessionClosed, SessionCrashed, ValueError, TypeError: it can't be taken on; nothing has
                 happened.
         """
-        return self._accept((checked(content, self.agent.limits.max_image_bytes),), caller_deadline)
+        return self._accept((checked(content, self.agent.limits.max_image_bytes),))
 
-    def _accept(self, prompt: tuple[Any, ...], caller_deadline: float) -> Run:
+    def _accept(self, prompt: tuple[Any, ...]) -> Run:
         self.check_usable()
         if self.current is not None:
             raise SessionBusy(
@@ -157,13 +157,13 @@ class SessionActor:
             )
         id = ids.run_id(self.value.id, self.value.runs + 1)
         message = user_message(ids.prompt_id(id), *prompt) if prompt else None
-        run = Run(id, self.value.id, copy_context(), caller_deadline)
+        run = Run(id, self.value.id, copy_context())
         return self._begin(run, Loop(self._bench(run), message, self.agent.limits, self._drain))
 
-    def resume(self, open_run: RunState, caller_deadline: float) -> Run:
+    def resume(self, open_run: RunState) -> Run:
         """Go on with the open run of the state that this session started from: its events end where a process did."""
         self.check_usable()
-        run = Run(open_run.id, self.value.id, copy_context(), caller_deadline)
+        run = Run(open_run.id, self.value.id, copy_context())
         return self._begin(run, Loop(self._bench(run), None, open_run.limits, self._drain, resume=True))
 
     def _begin(self, run: Run, loop: Loop) -> Run:
@@ -174,7 +174,7 @@ class SessionActor:
         self._nursery.start_soon(self._work, loop, name=f"run {run.id}")
         return run
 
-    def proceed(self, caller_deadline: float) -> Run:
+    def proceed(self) -> Run:
         """Take on a run that answers the conversation as it stands.
 
         Raises:
@@ -185,7 +185,7 @@ class SessionActor:
         if self.current is None and not waiting and not answerable(self.value.messages):
             where = "ends with a finished answer" if self.value.messages else "has no message yet"
             raise NothingToProceed(f"session {self.value.id} {where}, and nothing is queued; ask() it something")
-        return self._accept((), caller_deadline)
+        return self._accept(())
 
     def _bench(self, run: Run) -> Bench:
         around = self._around

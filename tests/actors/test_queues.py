@@ -18,7 +18,10 @@ from agentrio import (
     read_tool,
     write_tool,
 )
+from agentrio.actors.session import MOST_QUEUED
+from agentrio.domain.messages import user_message
 from agentrio.domain.parts import Text
+from agentrio.domain.state import Queued, Session
 from agentrio.events import CallStarted, Event, MessageStarted
 from agentrio.providers.scripted import Reply, call
 from tests.actors.kit import Broken, Canned, added, answer, names, read_named, refused, results, said, spoken
@@ -366,6 +369,21 @@ async def test_a_mistaken_message_is_refused_at_once(autojump_clock: trio.testin
             session.stop(when="later")  # type: ignore[arg-type]  # that is the mistake
         await trio.testing.wait_all_tasks_blocked()
         assert session.value.seq == 0
+
+
+async def test_a_queue_that_nobody_empties_has_an_end(autojump_clock: trio.testing.MockClock) -> None:
+    """Memory is bounded for the patient too; a message taken back makes room."""
+    waiting = tuple(Queued(user_message(f"s-q{number}", "F"), "follow_up") for number in range(1, MOST_QUEUED))
+    value = Session("s", queue=waiting, queued_total=len(waiting))
+    async with open_runtime() as runtime:
+        async with runtime.open_session(Agent(model=Scripted(["a1"])), value=value) as session:
+            last = session.follow_up("F")
+            for put in (session.follow_up, session.steer):
+                with pytest.raises(SessionBusy, match="1000 messages queued; let runs answer them, or unqueue"):
+                    put("one more")
+            session.unqueue(last.message_id)
+            await trio.testing.wait_all_tasks_blocked()
+            assert session.steer("now there is room").message_id == "s-q1001"
 
 
 async def test_a_runaway_caller_is_told_that_the_mailbox_is_full(autojump_clock: trio.testing.MockClock) -> None:

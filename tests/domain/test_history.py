@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentrio.domain.history import Normaliser, answerable, is_thinking_only, normalise_history
+from agentrio.domain.history import Normaliser, answerable, normalise_history
 from agentrio.domain.messages import Message, user_message
 from agentrio.domain.parts import Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 
@@ -204,10 +204,3 @@ def test_a_model_has_something_to_answer_unless_its_own_answer_is_last() -> None
     assert answerable((ASK, said("a", call("1"))))
     assert answerable((ASK, attrs.evolve(said("a", Text("It ra")), interrupted=True)))
     assert not answerable((ASK, said("a", Text("It rains."))))
-
-
-def test_reasoning_alone_is_told_from_nothing_and_from_more() -> None:
-    """A response of reasoning alone is asked for again; an empty one is another matter."""
-    assert is_thinking_only(said("a", Thinking("hm")))
-    assert not is_thinking_only(said("a"))
-    assert not is_thinking_only(said("a", Thinking("hm"), Text("x")))

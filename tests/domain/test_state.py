@@ -100,6 +100,7 @@ def test_a_memory_patch_sets_and_deletes_keys() -> None:
 
     assert memory.session.memory == {"b": {"x": None}, "c": []}
     assert patched({"a": 1}, {"z": None}) == {"a": 1}
+    assert patched({"a": None, "b": 1}, {"b": None, "c": 2}) == {"a": None, "c": 2}  # not the patch's to delete
 
 
 def test_every_structural_event_moves_the_cursor_and_no_other_does() -> None:

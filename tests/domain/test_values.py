@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrio.domain import ids
-from agentrio.domain.errors import DeclarationError, RunFailed
+from agentrio.domain.codec import loads
+from agentrio.domain.errors import CodecError, DeclarationError, RunFailed
 from agentrio.domain.identity import Identity
 from agentrio.domain.limits import Limits
 from agentrio.domain.messages import Message, ModelTag, memoised, user_message
@@ -112,6 +113,17 @@ def test_the_text_of_a_part_is_always_unicode() -> None:
     assert Text("für").text == "für"
 
 
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.one_of(values.messages, values.parts, values.sessions, values.states, values.results, values.events))
+def test_every_value_but_a_delta_can_be_hashed(value: Any) -> None:
+    """What can't change can be in a set, whatever JSON it carries; equal ones are one."""
+    if type(value).__name__.endswith("Delta"):  # as cheap as it gets, so immutable by agreement only
+        with pytest.raises(TypeError, match="unhashable type"):
+            hash(value)
+    else:
+        assert {value: 1}[attrs.evolve(value)] == 1
+
+
 # Usage
 
 
@@ -166,6 +178,22 @@ def test_a_price_must_be_given_and_a_float_is_told_how_to_be_one() -> None:
         Prices(input=1, output=cast(Any, None))
 
 
+@pytest.mark.parametrize("cost", ["NaN", "sNaN", "Infinity", "1e999999999", "-1e15"])
+def test_a_cost_that_can_not_be_added_up_is_refused(cost: str) -> None:
+    """Found in a sum, it would end the run, or be compared with a limit and raise."""
+    with pytest.raises(ValueError, match=r"Usage\.cost is .*; it must be a Decimal that is an amount"):
+        Usage(cost=Decimal(cost))
+    with pytest.raises(CodecError, match=r"@ \$|This is no Usage: .*cost"):
+        loads(f'{{"cost":"{cost}"}}', Usage)
+
+
+def test_a_cost_in_binary_is_refused() -> None:
+    """It could not be added to the others."""
+    binary: Any = 0.1
+    with pytest.raises(ValueError, match=r"Usage\.cost is 0\.1; it must be a Decimal"):
+        Usage(cost=binary)
+
+
 def test_adding_to_a_total_leaves_its_parts_alone() -> None:
     """O07: usage objects are shared by events, rounds and results, so none may change."""
     first, second = Usage(input=1), Usage(input=2)
@@ -199,7 +227,7 @@ def test_a_time_out_of_range_is_refused_by_name(field: str, value: Any) -> None:
         Limits(**{field: value})
 
 
-@pytest.mark.parametrize("value", [-1, "3", True, float("nan"), Decimal("NaN"), Decimal(-1)], ids=repr)
+@pytest.mark.parametrize("value", [-1, "3", True, float("nan"), Decimal("NaN"), Decimal("sNaN"), Decimal(-1)], ids=repr)
 def test_a_cost_out_of_range_is_refused_by_name(value: Any) -> None:
     """Money is checked like the rest."""
     with pytest.raises(DeclarationError, match=r"Limits\.max_cost is"):

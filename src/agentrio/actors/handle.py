@@ -199,13 +199,20 @@ class SessionHandle:
         """Queue a message for the next round of the open run, or for the next run.
 
         ``interrupt`` also cancels running read tools, lets a running write finish, and skips calls not yet started.
+
+        Raises:
+            SessionBusy: 1,000 messages wait already, or the session had no chance to take the last 64 commands.
         """
         if mode not in ("after_calls", "interrupt"):
             raise ValueError(f"mode is {mode!r}; it is 'after_calls' or 'interrupt'")
         return self._actor.queue(content, "steering", mode)
 
     def follow_up(self, content: Content) -> Receipt:
-        """Queue a message for when the open run would end, or for the next run."""
+        """Queue a message for when the open run would end, or for the next run.
+
+        Raises:
+            SessionBusy: as ``steer``.
+        """
         return self._actor.queue(content, "follow_up")
 
     def unqueue(self, message_id: str) -> bool:

@@ -36,6 +36,7 @@ from .supervise import log, only_cancels, refuse_other_thread, shielded
 from .tool_pool import ToolPool
 
 MAILBOX = 64  # commands that may wait; they are taken at once, so more is a runaway caller
+MOST_QUEUED = 1000  # messages that may wait; no run answers as many, and every new one copies the queue
 
 Content: TypeAlias = str | Part | tuple[Part, ...]
 
@@ -233,9 +234,18 @@ class SessionActor:
     # Commands
 
     def queue(self, content: Content, queue: Queue, mode: SteerMode = "after_calls") -> Receipt:
-        """Accept a message that waits for its turn."""
+        """Accept a message that waits for its turn.
+
+        Raises:
+            SessionBusy: too many wait already.
+            SessionClosed, SessionCrashed, ValueError, TypeError: it can't be taken on; nothing has happened.
+        """
         self.check_usable()
         parts = checked(content, self.agent.limits.max_image_bytes)
+        if len(self.value.queue) + len(self._underway) >= MOST_QUEUED:
+            raise SessionBusy(
+                f"session {self.value.id} has {MOST_QUEUED} messages queued; let runs answer them, or unqueue() some"
+            )
         message = user_message(ids.queued_id(self.value.id, self._queued + 1), parts)
         self._mail(_Queue(message, queue, mode))
         self._queued += 1

@@ -17,7 +17,7 @@ class DeclarationError(AgentrioError, ValueError):
 
 
 class SessionBusy(AgentrioError):
-    """The session has a run already; steer it, queue a follow-up, or wait for its end."""
+    """The session has a run already (steer it, queue a follow-up, or wait for its end), or too many messages wait."""
 
 
 class SessionClosed(AgentrioError):

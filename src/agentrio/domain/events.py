@@ -174,7 +174,7 @@ class MemoryPatched:
 
     structural: ClassVar[bool] = True
     origin: Origin
-    patch: Mapping[str, Any]
+    patch: Mapping[str, Any] = attrs.field(hash=False)
     call_id: str | None = None
     seq: int = 0
 
@@ -280,7 +280,7 @@ class CallReturned:
 
 @attrs.frozen
 class Notice:
-    """Something worth knowing that changes nothing; ``text`` is safe to show."""
+    """Something worth knowing that changes nothing; ``text`` is safe to show. Nothing tells one yet."""
 
     structural: ClassVar[bool] = False
     origin: Origin

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from .messages import Message
-from .parts import CallError, RawBlock, Text, Thinking, ToolCall, ToolResult
+from .parts import CallError, RawBlock, Text, ToolCall, ToolResult
 
 
 def normalise_history(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -96,8 +96,3 @@ def answerable(messages: Sequence[Message]) -> bool:
         return False
     last = messages[-1]
     return last.role != "assistant" or last.interrupted or bool(last.calls)
-
-
-def is_thinking_only(message: Message) -> bool:
-    """Whether a response holds reasoning and nothing else."""
-    return bool(message.parts) and all(isinstance(part, Thinking) for part in message.parts)

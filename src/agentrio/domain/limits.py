@@ -18,8 +18,9 @@ def _at_least(lowest: float, *kinds: type, what: str = "number") -> Any:
     kinds = kinds or (int, float)
 
     def check(owner: object, attribute: attrs.Attribute[Any], value: Any) -> None:
-        known = isinstance(value, kinds) and not isinstance(value, bool) and value == value  # NaN is not itself
-        if not (known and value >= lowest) and not (value is None and attribute.default is None):
+        known = isinstance(value, kinds) and not isinstance(value, bool)
+        is_nan = value.is_nan() if isinstance(value, Decimal) else value != value  # a signalling one can't be compared
+        if not (known and not is_nan and value >= lowest) and not (value is None and attribute.default is None):
             raise DeclarationError(f"Limits.{attribute.name} is {value!r}; it must be a {what} of at least {lowest:g}.")
 
     return check
@@ -67,10 +68,13 @@ class Limits:
     max_images: int = attrs.field(default=4, validator=_count(0))
     """Images that tools may return in one run."""
     max_mcp_tools: int = attrs.field(default=16, validator=_count(1))
+    """Tools of one MCP server. Not used yet."""
     max_depth: int = attrs.field(default=2, validator=_count(0))
+    """How deep agents may call agents. Not used yet."""
     call_timeout: float | None = attrs.field(default=None, validator=_at_least(0.001))
     """For tools that name no timeout of their own; None is no timeout."""
     mcp_timeout: float = attrs.field(default=60.0, validator=_at_least(0.001))
+    """For calls of MCP tools. Not used yet."""
     connect_timeout: float = attrs.field(default=60.0, validator=_at_least(0.001))
     """Until the response's headers."""
     idle_timeout: float = attrs.field(default=120.0, validator=_at_least(0.001))

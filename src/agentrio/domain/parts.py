@@ -72,7 +72,7 @@ class ToolCall:
     provider_id: str
     name: str
     arguments_json: str
-    arguments: Mapping[str, Any] | None = None
+    arguments: Mapping[str, Any] | None = attrs.field(default=None, hash=False)
     raw: str | None = None
 
 
@@ -137,7 +137,7 @@ class ToolResult:
     parts: tuple[ResultPart, ...] = ()
     error: CallError | None = None
     uncertain: bool = False
-    details: Any = None
+    details: Any = attrs.field(default=None, hash=False)
 
 
 Part: TypeAlias = Text | Thinking | ToolCall | ToolResult | Image | File | RawBlock

@@ -50,12 +50,16 @@ class Queued:
 
 @attrs.frozen
 class Session:
-    """One conversation: immutable and JSON-safe. ``runs`` and ``queued_total`` number what comes next."""
+    """One conversation: immutable and JSON-safe. ``runs`` and ``queued_total`` number what comes next.
+
+    It can be hashed, as all values can; messages and memory have no part in that, so it costs the same however long
+    the conversation is.
+    """
 
     id: str
     agent: str = ""
-    messages: tuple[Message, ...] = ()
-    memory: Mapping[str, Any] = attrs.field(factory=dict)
+    messages: tuple[Message, ...] = attrs.field(default=(), hash=False)
+    memory: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
     queue: tuple[Queued, ...] = ()
     runs: int = 0
     queued_total: int = 0
@@ -371,4 +375,4 @@ _evolve_run = _evolver(RunState)
 def patched(memory: Mapping[str, Any], patch: Mapping[str, Any]) -> Mapping[str, Any]:
     """Memory with a patch laid over it, key by key; a key set to None is deleted."""
     merged = {**memory, **patch}
-    return {key: value for key, value in merged.items() if value is not None}
+    return {key: value for key, value in merged.items() if value is not None or key not in patch}

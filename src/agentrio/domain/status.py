@@ -56,13 +56,14 @@ class RunResult(Generic[Out]):
     """The end of a run: data, whatever happened.
 
     ``text`` is the final answer, or for a stopped run what had arrived of it. ``usage`` counts every kept response;
-    ``discarded`` counts what retried attempts had cost. ``queued`` messages wait for the next run.
+    ``discarded`` counts what retried attempts had cost. ``queued`` messages wait for the next run. ``guarded`` is kept
+    for guardrails, and always false yet.
     """
 
     run_id: str
     status: Status
     text: str = ""
-    output: Out | None = None
+    output: Out | None = attrs.field(default=None, hash=False)
     usage: Usage = NO_USAGE
     stop_reason: StopReason | None = None
     raw_stop_reason: str | None = None

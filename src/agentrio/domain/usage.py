@@ -12,6 +12,12 @@ from .errors import DeclarationError
 MILLION = 1_000_000  # tokens: what prices are for
 
 
+def _check_cost(owner: object, field: object, cost: object) -> None:
+    """Refuse what can't be added up: NaN, infinity, an exponent that no sum has room for, a float."""
+    if cost is not None and not (isinstance(cost, Decimal) and cost.is_finite() and -(10**15) < cost < 10**15):
+        raise ValueError(f"Usage.cost is {str(cost)[:40]}; it must be a Decimal that is an amount of US dollars.")
+
+
 @attrs.frozen
 class Usage:
     """Tokens of one or more model calls.
@@ -28,7 +34,7 @@ class Usage:
     cache_read: int = 0
     cache_write: int = 0
     reasoning: int = 0
-    cost: Decimal | None = None
+    cost: Decimal | None = attrs.field(default=None, validator=_check_cost)
 
     @property
     def total(self) -> int:

@@ -349,6 +349,13 @@ async def test_one_response_is_priced_once() -> None:
     assert counts == [Usage(1), Usage(2)]
 
 
+@pytest.mark.parametrize("told", [Decimal("1e15"), Decimal("1e999999999")])
+def test_a_cost_beyond_all_money_is_none(told: Decimal) -> None:
+    """It could not be added to what was spent before, and no answer may end a session as crashed."""
+    priced = Pricing(NoPrices()).priced(ModelResponse(usage=Usage(1)), Bill(told))
+    assert priced.usage == Usage(1)
+
+
 @pytest.mark.parametrize("wrong", [LookupError("unknown"), ValueError("odd usage"), TypeError("a fault of the list")])
 def test_a_list_that_stumbles_knows_no_price(wrong: Exception) -> None:
     """A run does not fail for it."""

@@ -12,7 +12,7 @@ from .errors import DeclarationError
 MILLION = 1_000_000  # tokens: what prices are for
 
 
-def _check_cost(owner: object, field: object, cost: object) -> None:
+def _check_cost(owner: object, field: object, cost: Any) -> None:
     """Refuse what can't be added up: NaN, infinity, an exponent that no sum has room for, a float."""
     if cost is not None and not (isinstance(cost, Decimal) and cost.is_finite() and -(10**15) < cost < 10**15):
         raise ValueError(f"Usage.cost is {str(cost)[:40]}; it must be a Decimal that is an amount of US dollars.")

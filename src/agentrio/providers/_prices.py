@@ -37,6 +37,9 @@ class Tariff(Protocol):
         ...
 
 
+MOST_MONEY = 10**9  # US dollars for one response; a server that tells more tells nothing that could be added up
+
+
 @attrs.frozen
 class Seller:
     """Who is paid. ``list_name`` is the server's name in the list, empty where it has none there.
@@ -167,5 +170,6 @@ class Pricing:
             return response
         if usage != self._usage:
             self._usage = usage
-            self._cost = self.tariff.cost(usage, response.model, bill) if bill.cost is None else bill.cost
+            cost = self.tariff.cost(usage, response.model, bill) if bill.cost is None else bill.cost
+            self._cost = None if cost is None or cost >= MOST_MONEY else cost
         return response if self._cost is None else attrs.evolve(response, usage=attrs.evolve(usage, cost=self._cost))

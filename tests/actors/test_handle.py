@@ -237,6 +237,38 @@ async def test_another_task_may_wait_for_a_run_that_is_read(autojump_clock: trio
                 await session.wait_idle()
 
 
+async def test_a_run_that_is_stopping_has_to_be_waited_for(autojump_clock: trio.testing.MockClock) -> None:
+    """To steer it would be wrong advice: it takes nothing more, and is over in a moment."""
+    async with open_runtime() as runtime, runtime.open_session(stalling()) as session:
+        run = await session.start("Go.")
+        await trio.testing.wait_all_tasks_blocked()
+        session.stop()
+        for second in (session.start, session.ask):
+            with pytest.raises(SessionBusy, match=r"stopping: await its wait\(\), or the session's wait_idle\(\)"):
+                await second("And this?")
+        await session.wait_idle()
+        assert run.result.status == "cancelled"
+        assert (await session.ask("And this?")).text == "Better."
+
+
+async def test_a_tool_is_not_told_to_wait_for_its_own_run(autojump_clock: trio.testing.MockClock) -> None:
+    """What a refusal says instead must not be refused itself."""
+    told: list[str] = []
+
+    async def work(ctx: ToolContext) -> str:
+        with pytest.raises(SessionBusy) as refused:
+            await held[0].start("And this?")
+        told.append(str(refused.value))
+        return "refused"
+
+    held: list[Any] = []
+    agent = Agent(model=Scripted([[call("work")], "Done."]), tools=[read_named("work", work)])
+    async with open_runtime() as runtime, runtime.open_session(agent) as session:
+        held.append(session)
+        await session.ask("Go.")
+    assert ["follow_up()" in text and "wait_idle" not in text for text in told] == [True]
+
+
 @pytest.mark.parametrize("verb", ["wait_idle", "close", "ask", "proceed", "wait"])
 async def test_a_tool_can_not_wait_for_its_own_run(autojump_clock: trio.testing.MockClock, verb: str) -> None:
     """The run waits for the tool."""
@@ -251,8 +283,9 @@ async def test_a_tool_can_not_wait_for_its_own_run(autojump_clock: trio.testing.
             "proceed": session.proceed,
             "wait": session.current_run.wait,
         }[verb]
-        with pytest.raises(WouldDeadlock, match="a tool can't"):
+        with pytest.raises(WouldDeadlock, match=rf"a tool can't wait in {verb}\(\)") as refused:
             await waiting()
+        assert {"ask": "follow_up()", "proceed": "by itself"}.get(verb, "stop()") in str(refused.value)
         return "refused"
 
     agent = Agent(model=Scripted([[call("work")], "Done."]), tools=[read_named("work", work)])

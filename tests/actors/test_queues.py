@@ -327,7 +327,7 @@ async def test_a_stop_after_the_round_takes_an_answer_with_it(autojump_clock: tr
 
 
 async def test_a_stop_now_beats_one_after_the_round(autojump_clock: trio.testing.MockClock) -> None:
-    """Who asked to wait may still lose patience."""
+    """Who asked to wait may still lose patience; the first reason stays."""
 
     async def stall(ctx: ToolContext) -> str:
         await trio.sleep_forever()
@@ -336,10 +336,10 @@ async def test_a_stop_now_beats_one_after_the_round(autojump_clock: trio.testing
     async with open_runtime() as runtime, runtime.open_session(agent) as session:
         run = await session.start("P")
         await trio.testing.wait_all_tasks_blocked()
-        assert session.stop(when="after_round", reason="later")
-        assert session.stop(reason="now")
+        assert session.stop(when="after_round", reason="first")
+        assert session.stop(reason="second")
         await run.wait()
-        assert (run.result.status, run.result.reason) == ("cancelled", "now")
+        assert (run.result.status, run.result.reason) == ("cancelled", "first")
 
 
 async def test_stopping_an_idle_session_is_nothing(autojump_clock: trio.testing.MockClock) -> None:

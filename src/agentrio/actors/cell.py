@@ -51,6 +51,11 @@ class Run:
             raise RunSuspendedError(f"run {self.id} is suspended: {self.outcome.reason}")
         return self.outcome
 
+    @property
+    def stopping(self) -> bool:
+        """Whether it has been stopped, or its deadline has passed, and it is on its way to its end."""
+        return self.outcome is None and self.scope.cancel_called
+
     def stop(self, *, reason: str | None = None) -> bool:
         """Cancel the run at once; whether there was one to cancel. The first reason wins.
 
@@ -65,7 +70,7 @@ class Run:
         if self.outcome is not None:
             return False
         if self.stop_reason is None:
-            self.stop_reason = reason or "stopped"
+            self.stop_reason = self.stop_after_round or reason or "stopped"
         self.scope.cancel()
         for work in tuple(self.works):
             work.cancel("stop")
@@ -77,7 +82,7 @@ class Run:
         Raises:
             WouldDeadlock: called by the run's own tool.
         """
-        refuse_own_run(self, "wait for the end of")
+        refuse_own_run(self, "wait")
         await self.done.wait()
         assert self.outcome is not None
         return self.outcome
@@ -88,4 +93,13 @@ def refuse_own_run(run: Run, verb: str) -> None:
     from agentrio.domain.errors import WouldDeadlock
 
     if current_run.get() is run and run.outcome is None:
-        raise WouldDeadlock(f"a tool can't {verb} the run that it belongs to ({run.id})")
+        instead = _INSTEAD.get(verb, "return from the tool first; to end the run, stop() it, which does not wait")
+        raise WouldDeadlock(f"a tool can't wait in {verb}() for the run that it belongs to ({run.id}): {instead}")
+
+
+_INSTEAD = {
+    "ask": "queue the message with follow_up(), or ask in another session",
+    "proceed": "the run goes on by itself when the tool has returned",
+    "close": "stop() does not wait; close the session outside of its run",
+}
+"""What a tool can do in place of a call that would wait for its own run."""

@@ -27,7 +27,7 @@ from agentrio.providers.base import ModelClient
 from agentrio.stores.base import Journal
 
 from .bench import Bench
-from .cell import Run
+from .cell import Run, current_run
 from .emit import Emitter
 from .hub import Hub
 from .loop import Loop
@@ -153,8 +153,7 @@ class SessionActor:
         self.check_usable()
         if self.current is not None:
             raise SessionBusy(
-                f"session {self.value.id} has a run already ({self.current.id}); "
-                "steer() it, queue a follow_up(), or wait_idle()"
+                f"session {self.value.id} has a run already ({self.current.id}); {_instead(self.current)}"
             )
         id = ids.run_id(self.value.id, self.value.runs + 1)
         message = user_message(ids.prompt_id(id), *prompt) if prompt else None
@@ -341,6 +340,15 @@ class SessionActor:
         self.closing = True
         self._shield.deadline = min(self._shield.deadline, trio.current_time() + self.agent.limits.stop_grace)
         self._send.close()
+
+
+def _instead(run: Run) -> str:
+    """What can be done in place of a second run."""
+    if current_run.get() is run:  # wait_idle() would be refused here
+        return "a tool of that run can steer() it, or queue a follow_up()"
+    if run.stopping:
+        return "it is stopping: await its wait(), or the session's wait_idle(), and then begin the next"
+    return "steer() it, queue a follow_up(), or wait_idle()"
 
 
 def checked(content: object, max_bytes: int) -> Any:

@@ -17,7 +17,10 @@ class DeclarationError(AgentrioError, ValueError):
 
 
 class SessionBusy(AgentrioError):
-    """The session has a run already (steer it, queue a follow-up, or wait for its end), or too many messages wait."""
+    """The session has a run already, or too many messages wait.
+
+    Steer the run, queue a follow-up, or wait for its end, also where it is stopping.
+    """
 
 
 class SessionClosed(AgentrioError):

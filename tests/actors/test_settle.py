@@ -8,11 +8,12 @@ import pytest
 import trio
 
 from agentrio import Agent, Limits, Scripted, ToolContext, Usage, open_runtime, write_tool
+from agentrio.actors.readers import FULL
 from agentrio.domain.parts import Image, Part, RawBlock, Text, Thinking, ToolCall
 from agentrio.events import CallStarted, Event, MessageStarted, ToolInputDelta
 from agentrio.providers.base import ModelResponse
 from agentrio.providers.scripted import call
-from tests.actors.kit import Broken, Canned, answer, names, read_named, refused, results, said
+from tests.actors.kit import Broken, Canned, Log, answer, names, read_named, refused, results, said
 
 
 async def stopped_in(model: Any, tools: Any = (), limits: Limits | None = None, at: Any = MessageStarted) -> Any:
@@ -144,3 +145,35 @@ async def test_a_complete_answer_that_the_stop_overtook_is_not_marked(autojump_c
     model = Canned([ModelResponse((Text("Whole."),), "end", "end_turn", Usage(input=1))])
     _, result, messages = await stopped_in(model)
     assert (result.status, messages[1].text, messages[1].interrupted) == ("cancelled", "Whole.", False)
+
+
+@pytest.mark.parametrize("way", ["stop", "timeout"])
+async def test_a_stopped_write_tells_its_progress_without_waiting_for_a_reader(
+    autojump_clock: trio.testing.MockClock, way: str
+) -> None:
+    """Its grace is for its work: a reader that does not read must not use it up."""
+    began, log = trio.Event(), Log()
+
+    @write_tool(timeout=5 if way == "timeout" else None)
+    async def save(ctx: ToolContext) -> str:
+        """Saves, and tells of it at length."""
+        with trio.CancelScope(shield=True):
+            began.set()
+            for step in range(2 * FULL):
+                await ctx.progress(f"step {step}")
+        log("whole")
+        return "saved"
+
+    agent = Agent(model=Scripted([[call("save")], "Done."]), tools=[save])
+    async with open_runtime() as runtime, runtime.open_session(agent) as session:
+        async with runtime.subscribe(session=session.id, on_lag="wait"):
+            run = await session.start("Go.")
+            await began.wait()
+            await trio.testing.wait_all_tasks_blocked()
+            assert log.lines == []
+            if way == "timeout":
+                await trio.sleep(5.5)
+            else:
+                run.stop()
+            await trio.testing.wait_all_tasks_blocked()
+            assert log.lines == ["whole"]

@@ -47,9 +47,12 @@ class Hub:
         for tap in self._taps:
             tap.put(events)
 
-    async def room(self) -> None:
-        """Wait until no reader of this session is full. Without a full one this is no checkpoint."""
-        while self._is_full():
+    async def room(self, needed: Callable[[], bool] | None = None) -> None:
+        """Wait until no reader of this session is full. Without a full one this is no checkpoint.
+
+        Where ``needed`` says no, there is nothing to wait for; it is asked again after each ``make_room``.
+        """
+        while self._is_full() and (needed is None or needed()):
             await self._waiting.park()
 
     def _is_full(self) -> bool:

@@ -44,7 +44,7 @@ async def _let_unwind(bench: Bench, calls: ToolCalls) -> None:
         return
     for item in running:
         assert item.work is not None
-        item.work.cancel("stop")
+        calls.cancel(item, "stop")
         if item.work.ended is not None:  # it has ended, and took the pool with it: nobody will report it
             calls.abandon(item)
     writing = any(item.call.kind == "write" and item.result is None for item in running)

@@ -32,7 +32,7 @@ from agentrio.domain.state import CallState, SessionState
 from .bench import Bench
 from .call_results import failed, result_of
 from .cell import current_run
-from .tool_pool import Work
+from .tool_pool import Why, Work
 
 NAME_SHOWN = 80  # characters of a tool's name that there is not; models make up names of any length
 
@@ -47,10 +47,12 @@ class Progress:
 
     call_id: str
     bench: Bench | None
+    waits: bool = True
+    """Whether it may hold the call up while a reader is full; not once the call is cancelled."""
 
     async def __call__(self, text: str, done: float | None, total: float | None) -> None:
         if self.bench is not None:
-            await self.bench.hub.room()
+            await self.bench.hub.room(lambda: self.waits)
         await trio.lowlevel.checkpoint()
         bench = self.bench
         if bench is not None:
@@ -221,7 +223,7 @@ class ToolCalls:
             if item.abandon_at <= now:
                 self.abandon(item)
             elif item.deadline <= now:
-                item.work.cancel("timeout")
+                self.cancel(item, "timeout")
                 self._abandon_soon(item, now)
 
     def _abandon_soon(self, item: Item, now: float) -> None:
@@ -230,6 +232,13 @@ class ToolCalls:
         grace = limits.stop_grace if item.call.kind == "write" else limits.unwind_grace
         item.deadline = math.inf
         item.abandon_at = min(item.abandon_at, now + grace)
+
+    def cancel(self, item: Item, why: Why) -> None:
+        """Stop a call; what it tells of its progress waits for no reader any more: its grace is for its work."""
+        assert item.work is not None
+        item.work.cancel(why)
+        item.progress.waits = False
+        self._bench.hub.make_room()
 
     def abandon(self, item: Item) -> None:
         """Wait no longer for a call that ignores its cancellation."""
@@ -243,9 +252,8 @@ class ToolCalls:
         self._interrupted = True
         now = trio.current_time()
         for item in self._running():
-            assert item.work is not None
             if item.call.kind == "read":
-                item.work.cancel("interrupt")
+                self.cancel(item, "interrupt")
                 self._abandon_soon(item, now)
         self._change()
 

@@ -157,10 +157,11 @@ async def test_a_stopped_write_tells_its_progress_without_waiting_for_a_reader(
     @write_tool(timeout=5 if way == "timeout" else None)
     async def save(ctx: ToolContext) -> str:
         """Saves, and tells of it at length."""
+        began.set()
         with trio.CancelScope(shield=True):
-            began.set()
             for step in range(2 * FULL):
                 await ctx.progress(f"step {step}")
+            await trio.lowlevel.checkpoint()
         log("whole")
         return "saved"
 

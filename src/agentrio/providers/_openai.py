@@ -18,11 +18,11 @@ from urllib.parse import urlencode
 
 import attrs
 import httpx2
-import trio
 
 from ._connection import Connection
 from ._declared import check_base_url, check_headers, check_key, check_sdk_client
 from ._http import WallClock, make_client, wall_clock
+from ._opening import begin
 from ._sending import BODY_HEADERS, DirectSender, NoSender, SdkSender, without_telemetry
 
 if TYPE_CHECKING:
@@ -104,13 +104,13 @@ async def open_connection(account: Account, path: str, sdk_path: str | None = No
     ``sdk_path`` is given to a client of the SDK instead, where that has another idea of its base URL (Azure). The SDK
     is imported in a thread; the network is not touched.
     """
-    sdk = await trio.to_thread.run_sync(_load_sdk) if _needs_sdk(account) else None
+    sdk = await begin(_load_sdk) if _needs_sdk(account) else None
     address = account.address()
     own = None
     if account.client is None and address is not None:
-        own = await trio.to_thread.run_sync(make_client, address)
+        own = await begin(make_client, address)
     try:
-        yield await trio.to_thread.run_sync(_connect, account, path, sdk_path or path, sdk, own)
+        yield await begin(_connect, account, path, sdk_path or path, sdk, own)
     finally:
         if own is not None:
             await own.aclose()

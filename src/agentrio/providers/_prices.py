@@ -12,11 +12,11 @@ from decimal import Decimal
 from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
-import trio
 
 from agentrio.domain.errors import DeclarationError
 from agentrio.domain.usage import Prices, Usage
 
+from ._opening import begin
 from .base import ModelResponse
 from .wire.billing import Bill
 
@@ -127,7 +127,7 @@ async def open_tariff(given: GivenPrices, seller: Seller) -> Tariff:
         return OwnPrices(given)
     if given is False or not seller.list_name:
         return NoPrices(_why_none(given, seller))
-    return await trio.to_thread.run_sync(_load_list, seller)
+    return await begin(_load_list, seller)
 
 
 def _why_none(given: GivenPrices, seller: Seller) -> str | None:

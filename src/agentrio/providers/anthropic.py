@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 import httpx2
-import trio
 
 from agentrio.domain.errors import DeclarationError
 from agentrio.domain.keywords import tells_keywords
@@ -28,6 +27,7 @@ from agentrio.domain.render import ModelRequest
 from ._connection import Connection
 from ._declared import check_base_url, check_headers, check_key, check_model, check_sdk_client
 from ._http import WallClock, make_client, wall_clock
+from ._opening import begin
 from ._prices import GivenPrices, NoPrices, Seller, Tariff, check_prices, open_tariff
 from ._sending import BODY_HEADERS, DirectSender, NoSender, SdkSender, without_telemetry
 from ._vertex import fetch_token, is_vertex, vertex_path, what_lacks
@@ -97,10 +97,10 @@ class Anthropic:
 
     @asynccontextmanager
     async def _open(self) -> AsyncGenerator[ModelClient]:
-        sdk = await trio.to_thread.run_sync(_load_sdk)
-        own = await trio.to_thread.run_sync(_own_client, self) if self.client is None else None
+        sdk = await begin(_load_sdk)
+        own = await begin(_own_client, self) if self.client is None else None
         try:
-            client = await trio.to_thread.run_sync(_connect, self, sdk, own)
+            client = await begin(_connect, self, sdk, own)
             if client.host:
                 tariff = await open_tariff(self.prices, _seller(self, client.host))
                 client = attrs.evolve(client, tariff=tariff)

@@ -15,10 +15,13 @@ import traceback
 from collections.abc import AsyncGenerator, Hashable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Protocol
 
 import attrs
 import trio
+
+from agentrio.providers._opening import begins
 
 __all__ = [
     "DescriptorCounter",
@@ -96,7 +99,10 @@ class TaskCounter:
 
 
 class ThreadCounter:
-    """Threads, except Trio's worker threads that wait for work (Trio keeps those for ten seconds)."""
+    """Threads, except Trio's worker threads that wait for work, which Trio keeps for ten seconds.
+
+    One that still imports a model's SDK, since a cancel does not wait for it, is no leak either: it ends with that.
+    """
 
     def snapshot(self) -> Mapping[Hashable, object]:
         """Return the threads of this process that are alive and not an idle Trio worker."""
@@ -257,10 +263,12 @@ def _below_nursery(nursery: trio.Nursery) -> Iterator[trio.lowlevel.Task]:
         yield from _below(task)
 
 
-def _is_idle_worker(frame: object) -> bool:
+def _is_idle_worker(frame: FrameType | None) -> bool:
     # An idle worker waits in its own loop; one at work has the job's frames on top. Trio has no public list of them.
+    # One that imports a model's SDK can't be stopped, holds nothing, and ends by itself: it is idle in a moment.
     code = getattr(frame, "f_code", None)
-    return code is not None and code.co_name == "_work" and code.co_filename.endswith("_thread_cache.py")
+    idle = code is not None and code.co_name == "_work" and code.co_filename.endswith("_thread_cache.py")
+    return idle or begins(frame)
 
 
 def _let_threads_run() -> None:

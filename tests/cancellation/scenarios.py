@@ -241,6 +241,7 @@ def scenario(plot: Plot, player: Player, limits: Limits | None = None) -> Scenar
         prompt="How will the weather be?",
         consume=plot.consume,
         threads=plot.threads,
+        stubborn=plot.name.startswith("stubborn"),
         also=wire.problems if wire is not None else lambda stage: (),
     )
 

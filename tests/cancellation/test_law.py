@@ -14,7 +14,7 @@ import attrs
 import pytest
 import trio
 
-from agentrio import Agent, Limits, Message, RunResult, read_tool
+from agentrio import Agent, Limits, Message, RunResult, read_tool, write_tool
 from agentrio.actors import settle
 from agentrio.actors.cell import Run
 from agentrio.actors.handle import SessionHandle
@@ -214,6 +214,75 @@ def test_a_leaked_task_is_found() -> None:
         return "started"
 
     assert "task: a leaked task" in _problems(leak)
+
+
+def test_a_tool_that_shields_itself_from_its_cancel_is_found() -> None:
+    """It is named with the place where it waits; what is told of it besides must not hang."""
+
+    @read_tool
+    async def dig() -> str:
+        """Digs on, whoever calls."""
+        with trio.CancelScope(shield=True):
+            await trio.sleep(30)
+        return "dug"
+
+    told = _problems(dig, "stop")
+    assert "still there 1 s later: tool 'dig' of session s_everywhere, at" in told
+    assert "await trio.sleep(30)" in told
+
+
+def test_a_tool_that_swallows_its_cancel_is_found() -> None:
+    """What it returns looks like a success, and whoever cancelled it waits for something else."""
+
+    @read_tool
+    async def doze() -> str:
+        """Sleeps in."""
+        for _ in range(3):
+            try:
+                await trio.sleep(0.5)
+            except trio.Cancelled:  # noqa: ASYNC103, ASYNC104  # that is the fault
+                pass
+        return "slept"
+
+    assert "the tool 'doze' swallowed its cancel" in _problems(doze, "stop")
+    assert "the tool 'doze' swallowed its cancel" in _problems(doze, "runtime scope")
+
+
+def test_a_tool_may_bound_what_it_keeps_whole() -> None:
+    """A timeout of its own is not swallowed, whatever is cancelled around it; and a write may say what it did."""
+
+    @read_tool
+    async def careful() -> str:
+        """Keeps one step whole, for a while."""
+        with trio.move_on_after(0.1):
+            await trio.sleep(1)
+        with trio.move_on_after(0.2, shield=True):
+            await trio.sleep_forever()
+        return "whole"
+
+    @write_tool
+    async def undo() -> str:
+        """Takes back what it did."""
+        try:
+            await trio.sleep(1)
+        except trio.Cancelled:  # noqa: ASYNC103, ASYNC104  # its result says so
+            return "taken back"
+        return "done"
+
+    for tool in (careful, undo):
+        cancel_everywhere(_scenario(tool), ways=("stop", "run scope"), points="all").check()
+
+
+def test_a_thread_may_wait_in_the_loop() -> None:
+    """What it asked for goes on when the run has stopped, and so does the clock."""
+
+    @read_tool
+    def rest() -> str:
+        """Rests."""
+        trio.from_thread.run(trio.sleep, 0.2)
+        return "rested"
+
+    cancel_everywhere(attrs.evolve(_scenario(rest), threads=True), points="all").check()
 
 
 def test_a_leaked_thread_is_found(kept: list[Any]) -> None:

@@ -85,6 +85,43 @@ async def test_an_abandoned_thread_no_longer_holds(holding_clock: HoldingClock) 
     release.set()
 
 
+@pytest.mark.parametrize("abandon", [False, True])
+async def test_a_thread_that_waits_for_the_loop_does_not_hold(holding_clock: HoldingClock, abandon: bool) -> None:
+    """It waits for time to pass: each would wait for the other for ever."""
+
+    def work() -> str:
+        trio.from_thread.run(trio.sleep, 60)
+        return "rested"
+
+    assert await trio.to_thread.run_sync(work, abandon_on_cancel=abandon) == "rested"
+    assert trio.current_time() >= 60
+
+
+async def test_a_thread_at_work_holds_though_another_waits(holding_clock: HoldingClock) -> None:
+    """Also where the one that waits was abandoned, and would not hold anyway."""
+    release = threading.Event()
+    asked = trio.Event()
+
+    def ask() -> None:
+        trio.from_thread.run_sync(asked.set)
+        trio.from_thread.run(trio.sleep, 60)
+
+    async def wait() -> None:
+        await trio.to_thread.run_sync(ask, abandon_on_cancel=True)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        for _ in range(2):
+            async with trio.open_nursery() as abandoned:
+                abandoned.start_soon(wait)
+                await asked.wait()
+                abandoned.cancel_scope.cancel()
+        with trio.fail_after(1):
+            trio.lowlevel.current_trio_token().run_sync_soon(threading.Timer(0.05, release.set).start)
+            await trio.to_thread.run_sync(release.wait)
+        assert trio.current_time() == 0
+
+
 async def test_hold_keeps_the_clock_for_work_that_trio_does_not_count(holding_clock: HoldingClock) -> None:
     """A foreign thread, or another process, is not seen by the clock; the test says so itself."""
     done = trio.Event()

@@ -243,6 +243,15 @@ class Runtime:
         """Tool calls that still run although nobody waits for them."""
         return self._pool.orphans
 
+    @property
+    def orphaned_threads(self) -> int:
+        """Those of the orphans that are threads of plain ``def`` tools, which nobody can cancel."""
+        return self._pool.orphaned_threads
+
+    def describe_orphans(self) -> list[str]:
+        """Each orphan that is no thread, in words: its tool, its session, and the stack it waits at."""
+        return self._pool.describe_orphans()
+
     async def wait_quiet(self) -> None:
         """Wait until no run is open and no tool runs, waited for or not."""
         for actor in tuple(self._actors.values()):

@@ -131,6 +131,16 @@ class ToolPool:
         """Calls that run although nobody waits for them: tasks, and threads."""
         return sum(work.abandoned for work in self._running) + len(self._orphaned_threads)
 
+    @property
+    def orphaned_threads(self) -> int:
+        """Threads that work although nobody waits for them."""
+        return len(self._orphaned_threads)
+
+    def describe_orphans(self) -> list[str]:
+        """Each orphaned task in words: its tool, its session, and the stack it waits at."""
+        left = (work for work in self._running if work.abandoned)
+        return [f"tool {work.name!r} of session {work.session}, at\n{_stack(work)}" for work in left]
+
     async def wait_quiet(self) -> None:
         """Wait until no call runs, in a task or a thread."""
         while self._running or self._orphaned_threads:

@@ -11,8 +11,10 @@ wait come to its end with nobody made runnable.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+import sys
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from types import FrameType
 
 import trio
 import trio.testing
@@ -30,9 +32,9 @@ class HoldingClock(trio.abc.Clock):
 
     What it cannot see, and what to do:
 
-    - A thread that asks Trio for something that itself waits for time (``trio.from_thread.run(trio.sleep, 5)``), or
-      a timeout that shall fire *while* a thread is blocked: time stands still, so neither comes. Give
-      ``rate_while_held=1.0`` (time then passes as on the wall while a thread is in flight) or call `jump`.
+    - A timeout that shall fire *while* a thread is blocked: time stands still, so it does not come. Give
+      ``rate_while_held=1.0`` (time then passes as on the wall while a thread is in flight) or call `jump`. A thread
+      that waits for the loop (``trio.from_thread.run(trio.sleep, 5)``) does not hold it meanwhile.
     - Threads not started by ``trio.to_thread`` and other processes: wrap the wait in ``with clock.hold():``.
     - A thread that was abandoned (``abandon_on_cancel=True``, then cancelled) no longer holds the clock.
     - ``wait_all_tasks_blocked(cushion)`` goes before a jump only if its cushion is below ``idle``.
@@ -57,6 +59,7 @@ class HoldingClock(trio.abc.Clock):
         self._rate_while_held = rate_while_held
         self._time = trio.testing.MockClock()
         self._holds = 0
+        self._abandoned: Callable[[], int] = lambda: 0
         self._offer = NEVER
         self.jumps: int = 0
 
@@ -66,16 +69,29 @@ class HoldingClock(trio.abc.Clock):
     @property
     def held(self) -> bool:
         """Whether the clock holds right now. Call it inside the Trio run."""
-        return self._holds > 0 or trio.testing.active_thread_count() > 0
+        if self._holds > 0:
+            return True
+        abandoned = self._abandoned()
+        threads = trio.testing.active_thread_count() + abandoned
+        return threads > 0 and threads > _waiting_for_the_loop(abandoned=abandoned > 0)
 
     @contextmanager
-    def hold(self) -> Generator[None]:
-        """Keep the clock from jumping inside the block, for work that Trio does not count (see the class)."""
-        self._holds += 1
+    def hold(self, abandoned: Callable[[], int] | None = None) -> Generator[None]:
+        """Keep the clock from jumping inside the block, for work that Trio does not count (see the class).
+
+        With ``abandoned``, threads that were abandoned hold as others do: while they are at work, and do not wait for
+        the loop. It says how many there are just now.
+        """
+        before = self._abandoned
+        if abandoned is None:
+            self._holds += 1
+        else:
+            self._abandoned = abandoned
         try:
             yield
         finally:
-            self._holds -= 1
+            self._abandoned = before
+            self._holds -= abandoned is None
 
     def jump(self, seconds: float) -> None:
         """Go forward by hand, held or not. A negative number is a `ValueError`."""
@@ -104,12 +120,33 @@ class HoldingClock(trio.abc.Clock):
         # Another timeout than ours means that somebody else is to be woken: a runnable task, or a task in
         # wait_all_tasks_blocked, which goes first.
         offer, self._offer = self._offer, NEVER
-        if timeout != offer or offer == NEVER:
+        if timeout != offer or offer == NEVER or self.held:
             return
         statistics = trio.lowlevel.current_statistics()
         if statistics.tasks_runnable == 0 and 0 < statistics.seconds_to_next_deadline < math.inf:
             self.jumps += 1
             self._time.jump(statistics.seconds_to_next_deadline)
+
+
+def _waiting_for_the_loop(*, abandoned: bool) -> int:
+    """How many threads in flight wait for what they asked of the loop: they go on when it does, not before."""
+    return sum(_waits(frame, abandoned) for frame in sys._current_frames().values())
+
+
+def _waits(frame: FrameType | None, abandoned: bool) -> bool:
+    # Trio tells nobody; its own frames do. Where a new Trio has others, a thread holds the clock, and a test says so.
+    asked = False
+    while frame is not None:
+        if frame.f_code.co_filename == _THREADS:
+            if frame.f_code.co_name == "_send_message_to_trio":
+                asked = frame.f_locals["message_to_trio"].queue.empty()  # else it has its answer, and is about to go on
+            elif frame.f_code.co_name == "worker_fn":
+                return asked and (abandoned or frame.f_locals["task_register"][0] is not None)
+        frame = frame.f_back
+    return False
+
+
+_THREADS = trio.to_thread.run_sync.__code__.co_filename
 
 
 class _Jumper(trio.abc.Instrument):

@@ -49,7 +49,8 @@ class Scenario:
     ``open_agent`` gives, for one replay, a block that makes the agent, and keeps open what it talks to: the steps of
     servers that it runs are not counted. The agent must answer ``PROBE`` with a success at any time. ``consume`` reads
     the run and may steer it. ``threads`` says that tools run in threads, whose steps Trio does not see: the scenario
-    is then cancelled at the entry and exit of each tool in place of scheduler steps. ``also`` is asked after each
+    is then cancelled at the entry and exit of each tool in place of scheduler steps. ``stubborn`` says that tools
+    ignore or swallow their cancellation on purpose, which is wrong else. ``also`` is asked after each
     replay for what else is wrong.
     """
 
@@ -58,6 +59,7 @@ class Scenario:
     prompt: str = "Go."
     consume: Consume = read_all
     threads: bool = False
+    stubborn: bool = False
     also: Callable[[Stage], Iterable[str]] = lambda stage: ()
 
 

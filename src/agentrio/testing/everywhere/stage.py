@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import random
 import traceback
-from collections.abc import Callable, Generator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import Any, assert_never
 
 import attrs
@@ -27,12 +27,15 @@ from agentrio.testing.leaks import LeakCheck, LeakError, TaskCounter, ThreadCoun
 from .law import check_events, check_history
 from .scenario import PROBE, Scenario, Way
 from .steps import Stepper
+from .tools import Watch, visited
 
 __all__ = ["Stage"]
 
 KEPT = 1_000_000  # events that the observer may have waiting: all
 PATIENCE = 3_600.0  # virtual seconds; a replay that lasts longer hangs
+LAST_WAITS = 1.0  # virtual seconds that a thread may wait in the loop when the runtime has closed
 ROUNDING = 1e-6  # seconds
+UNWINDING = 1.0  # virtual seconds that a cancelled tool may take to end: it may have something to close
 
 
 @attrs.define(eq=False)
@@ -110,6 +113,10 @@ class Stage:
         if (self.way == "within" or self.scenario.threads) and self.visits == self.point:
             self._act()
 
+    def _swallowed(self, tool: Tool[..., Any]) -> None:
+        if not self.scenario.stubborn:
+            self.problems.append(f"the tool {tool.name!r} swallowed its cancel: it was to end there, and went on")
+
     def _act(self) -> None:
         self.hit = self.run is not None and self.run.outcome is None
         self._acted = (self.stepper.total, trio.current_time())
@@ -153,13 +160,14 @@ class Stage:
         """Play the scenario once. Whatever is wrong is in ``problems`` afterwards."""
         with self._whole:
             async with self.scenario.open_agent() as agent:
-                with _visited(agent.tools, self._visit):
+                with visited(agent.tools, Watch(self._visit, self.stepper, self._swallowed)):
                     leaks = LeakCheck()
                     async with AsyncExitStack() as outside:
                         await self._play(agent, outside)
                         await self._drain_observer()
                     self._judge()
                     await self._reopen(agent)
+                await self._let_threads_end()
                 await self._none_left(leaks, "after the runtime has closed")
         self.problems += self.stepper.faults
         self.problems += self.scenario.also(self)
@@ -201,17 +209,31 @@ class Stage:
             self.marks.left = self.stepper.points
             if self.way not in ("runtime scope", "close"):
                 self.stepper.counting = False
+                await self._no_orphans(runtime)
                 await self._quiet(runtime)
                 await self._none_left(tasks, "after wait_quiet()")
                 await self._probe(session)
                 self.stepper.counting = True
 
+    async def _no_orphans(self, runtime: Runtime) -> None:
+        """A tool that is still at it is one that ignores its cancel; threads may, for nobody can cancel them."""
+        with trio.move_on_after(UNWINDING):
+            await runtime.wait_quiet()
+        if not self.scenario.stubborn:
+            self.problems += [f"still there {UNWINDING:g} s later: {orphan}" for orphan in runtime.describe_orphans()]
+
     async def _quiet(self, runtime: Runtime) -> None:
         if not self.scenario.threads:
             await runtime.wait_quiet()
             return
-        with self.clock.hold():  # a thread that was abandoned holds it no longer, but it is what is waited for here
+        with self.clock.hold(lambda: runtime.orphaned_threads):  # they are what is waited for here
             await runtime.wait_quiet()
+
+    async def _let_threads_end(self) -> None:
+        """What a thread that was left behind awaits of the loop may take time of this clock, as its work may of all."""
+        if self.scenario.threads and self.runtime is not None:
+            with trio.move_on_after(LAST_WAITS):
+                await self.runtime.wait_quiet()
 
     async def _run(self, session: SessionHandle) -> None:
         async with session.run(self.scenario.prompt) as run:
@@ -334,49 +356,6 @@ class _Events:
             self._out()
             raise
         return event
-
-
-@contextmanager
-def _visited(tools: Sequence[Tool[..., Any]], visit: Callable[[], None]) -> Generator[None]:
-    """In this block each tool tells when it is entered and left.
-
-    Tools do not change; these do, since the scenario's own agent holds them, and change back.
-    """
-    kept = [(tool, tool.fn) for tool in tools]
-    for tool, fn in kept:
-        object.__setattr__(tool, "fn", _telling_thread(fn, visit) if tool.threaded else _telling(fn, visit))
-    try:
-        yield
-    finally:
-        for tool, fn in kept:
-            object.__setattr__(tool, "fn", fn)
-
-
-def _telling(fn: Callable[..., Any], visit: Callable[[], None]) -> Callable[..., Any]:
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        visit()
-        value = await fn(*args, **kwargs)
-        visit()
-        return value
-
-    return call
-
-
-def _telling_thread(fn: Callable[..., Any], visit: Callable[[], None]) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        _tell_from_thread(visit)
-        value = fn(*args, **kwargs)
-        _tell_from_thread(visit)
-        return value
-
-    return call
-
-
-def _tell_from_thread(visit: Callable[[], None]) -> None:
-    try:
-        trio.from_thread.run_sync(visit)
-    except (trio.Cancelled, trio.RunFinishedError):  # noqa: ASYNC103  # of a thread that nobody waits for any more
-        pass
 
 
 def _tasks() -> str:

@@ -18,8 +18,9 @@ class Stepper(trio.abc.Instrument):
     """Counts points in the life of the adopted tasks and their descendants, and calls ``act`` at point ``at``.
 
     Each step has two: just before it, when what the task waited for has come, and just behind it, when the task waits
-    again, perhaps for long. ``watch`` is called after every step of any task, and ``total`` counts those. ``faults``
-    are exceptions of the two, which Trio would only log. ``runaway`` is called once, when tasks take steps without end.
+    again, perhaps for long. ``tools`` are called before each step of their task, ``watch`` after every step of any
+    task, and ``total`` counts those. ``faults`` are exceptions of all these, which Trio would only log. ``runaway`` is
+    called once, when tasks take steps without end.
     """
 
     at: int | None
@@ -30,6 +31,7 @@ class Stepper(trio.abc.Instrument):
     total: int = 0
     counting: bool = True
     faults: list[str] = attrs.field(factory=list)
+    tools: dict[trio.lowlevel.Task, Callable[[trio.lowlevel.Task], None]] = attrs.field(factory=dict)
     _ours: set[trio.lowlevel.Task] = attrs.field(factory=set)
 
     def adopt(self, task: trio.lowlevel.Task) -> None:
@@ -48,6 +50,8 @@ class Stepper(trio.abc.Instrument):
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         """Part of Trio's protocol."""
         try:
+            if task in self.tools:
+                self.tools[task](task)
             self._step(task)
         except Exception:
             self.faults.append(traceback.format_exc())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import traceback
 from typing import Any
 
 import pytest
@@ -37,6 +38,30 @@ async def test_only_a_tool_errors_own_words_reach_the_model(autojump_clock: trio
     events, _ = await watch(Agent(model=Scripted([[call("fail"), call("explain")], "Done."]), tools=tools))
     told = [item.error and item.error.message for item in results(events)]
     assert told == ["The tool failed.", "Ask for a city in Norway."]
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+async def test_the_log_of_a_failed_tool_begins_with_the_tool(caplog: pytest.LogCaptureFixture, threaded: bool) -> None:
+    """Its author looks for a line of his own; how he was called is the same each time, and long."""
+
+    def deeper() -> str:
+        raise ValueError("here")
+
+    @read_tool
+    def plain() -> str:
+        """Fails in a thread."""
+        return deeper()
+
+    @read_tool
+    async def task() -> str:
+        """Fails in a task."""
+        return deeper()
+
+    tool = plain if threaded else task
+    await watch(Agent(model=Scripted([[call(tool.name)], "Done."]), tools=[tool]))
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert [frame.name for frame in traceback.extract_tb(record.exc_info[2])] == [tool.name, "deeper"]
 
 
 class Odd(BaseException):

@@ -20,7 +20,7 @@ from agentrio.domain.limits import Limits
 from agentrio.domain.parts import CallCategory, CallError, ToolCall, ToolResult
 from agentrio.domain.state import CallState
 
-from .supervise import log
+from .supervise import log, their_traceback
 from .tool_pool import Why, Work
 
 INTERRUPTED = "Skipped due to queued user message."
@@ -57,7 +57,7 @@ def _raised(call: ToolCall, error: Exception | None) -> CallError:
     assert error is not None
     told = failure(error)
     if told.message == GENERIC_FAILURE:
-        log.warning("tool %r of call %s failed", call.name, call.id, exc_info=error)
+        log.warning("tool %r of call %s failed", call.name, call.id, exc_info=their_traceback(error))
     return told
 
 

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from types import TracebackType
 
 import trio
 
@@ -90,3 +91,14 @@ def _leaves(errors: Sequence[BaseException]) -> Iterator[BaseException]:
             yield from _leaves(error.exceptions)
         else:
             yield error
+
+
+def their_traceback(error: BaseException) -> tuple[type[BaseException], BaseException, TracebackType | None]:
+    """``exc_info=`` for an error of foreign code: what stands above its own first frame helps nobody."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith(_ABOVE):
+        trace = trace.tb_next
+    return type(error), error, trace
+
+
+_ABOVE = ("agentrio.actors.", "agentrio.agent.", "trio.", "outcome.")

@@ -1,12 +1,11 @@
 """A hundred conversations at once, watched by one subscription."""
 
 from collections import Counter
-from collections.abc import AsyncIterator
 
 import trio
 
 from agentrio import Agent, Runtime, Scripted, open_runtime
-from agentrio.events import Event, RunEnded
+from agentrio.events import RunEnded
 
 SESSIONS = 100
 
@@ -14,13 +13,13 @@ SESSIONS = 100
 agent = Agent(name="greeter", model=Scripted(["Good morning, and welcome."] * SESSIONS))
 
 
-async def watch(events: AsyncIterator[Event]) -> None:
+async def watch(runtime: Runtime, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     endings: Counter[str] = Counter()
-    async for event in events:
-        if isinstance(event, RunEnded):
-            endings[event.result.status] += 1
-            if endings.total() == SESSIONS:
-                break
+    async with runtime.subscribe(on_lag="merge") as events:
+        task_status.started()
+        async for event in events:  # until the runtime ends: who lags may miss a RunEnded, and must not count on it
+            if isinstance(event, RunEnded):
+                endings[event.result.status] += 1
     print(f"the subscription saw {dict(endings)}")
 
 
@@ -30,10 +29,11 @@ async def converse(runtime: Runtime, number: int) -> None:
 
 
 async def main() -> None:
-    async with open_runtime() as runtime, runtime.subscribe(on_lag="merge") as events, trio.open_nursery() as nursery:
-        nursery.start_soon(watch, events)
-        for number in range(SESSIONS):
-            nursery.start_soon(converse, runtime, number)
+    async with trio.open_nursery() as watching:
+        async with open_runtime() as runtime, trio.open_nursery() as guests:
+            await watching.start(watch, runtime)
+            for number in range(SESSIONS):
+                guests.start_soon(converse, runtime, number)
 
 
 if __name__ == "__main__":

@@ -207,8 +207,9 @@ class Runtime:
         """A block that reads the events of every session, or of one, from now on.
 
         ``on_lag`` says what becomes of a reader that is slow: ``merge`` melts deltas together and over
-        ``max_pending`` events puts a ``Resync`` in their place; ``drop`` drops deltas and counts them as ``dropped``;
-        ``wait`` slows the run down, and needs a ``session``. The stream ends when the runtime, or that session, does.
+        ``max_pending`` events puts a ``Resync`` in their place; ``drop`` drops deltas and counts them as ``dropped``,
+        with a ``Resync`` where the other events alone are over ``max_pending``; ``wait`` slows the run down, and needs
+        a ``session``. The stream ends when the runtime, or that session, does.
         """
         if on_lag not in ("merge", "drop", "wait"):
             raise ValueError(f"on_lag is {on_lag!r}; it is 'merge', 'drop' or 'wait'")

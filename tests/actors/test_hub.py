@@ -193,12 +193,14 @@ async def test_commits_are_published_in_the_order_in_which_they_were_asked_for(a
         for number in (2, 3, 4):
             nursery.start_soon(emitter.emit, added(number))
             await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(emitter.emit_when_due, lambda: [added(hub.state.session.seq + 1)])
 
     told = await read_all(hub.read_after(1, origin()))
     assert [(event.seq, event.message.id) for event in told if isinstance(event, MessageAdded)] == [
         (2, "m2"),
         (3, "m3"),
         (4, "m4"),
+        (5, "m5"),  # made when its turn came, of the state that it then found
     ]
 
 

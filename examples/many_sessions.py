@@ -13,10 +13,10 @@ SESSIONS = 100
 agent = Agent(name="greeter", model=Scripted(["Good morning, and welcome."] * SESSIONS))
 
 
-async def watch(runtime: Runtime, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+async def watch(runtime: Runtime, watching: trio.Event) -> None:
     endings: Counter[str] = Counter()
     async with runtime.subscribe(on_lag="merge") as events:
-        task_status.started()
+        watching.set()
         async for event in events:  # until the runtime ends: who lags may miss a RunEnded, and must not count on it
             if isinstance(event, RunEnded):
                 endings[event.result.status] += 1
@@ -29,9 +29,11 @@ async def converse(runtime: Runtime, number: int) -> None:
 
 
 async def main() -> None:
-    async with trio.open_nursery() as watching:
+    watching = trio.Event()
+    async with trio.open_nursery() as outside:
         async with open_runtime() as runtime, trio.open_nursery() as guests:
-            await watching.start(watch, runtime)
+            outside.start_soon(watch, runtime, watching)  # noqa: ASYNC111  # it outlives the runtime, to see its end
+            await watching.wait()
             for number in range(SESSIONS):
                 guests.start_soon(converse, runtime, number)
 

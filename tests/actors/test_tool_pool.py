@@ -197,6 +197,31 @@ async def test_no_more_than_some_orphans_are_made_up_for(monkeypatch: pytest.Mon
         assert (runtime.orphans, limiter.total_tokens) == (0, 3)
 
 
+async def test_what_runs_though_nobody_waits_is_named(autojump_clock: trio.testing.MockClock) -> None:
+    """An orphan is found by its tool, and by the line that it is stuck at."""
+
+    @read_tool
+    async def dig() -> str:
+        """Digs on."""
+        with trio.CancelScope(shield=True):
+            await trio.sleep(20)
+        return ""
+
+    async with open_runtime() as runtime:
+        async with runtime.open_session(Agent(model=Scripted([[call("dig")]]), tools=[dig]), id="s") as session:
+            run = await session.start("Go.")
+            await trio.testing.wait_all_tasks_blocked()
+            assert runtime.describe_orphans() == []
+            run.stop()
+            await run.wait()
+            (told,) = runtime.describe_orphans()
+            assert told.startswith("tool 'dig' of session s, at\n")
+            assert "await trio.sleep(20)" in told
+            assert (runtime.orphans, runtime.orphaned_threads) == (1, 0)
+            await runtime.wait_quiet()
+            assert runtime.describe_orphans() == []
+
+
 async def test_a_call_that_waits_for_a_thread_is_stopped_like_any_other() -> None:
     """It never had a thread, so it leaves none behind."""
     gate, log = Gate(), Log()

@@ -131,7 +131,14 @@ def call(draw: Draw, tag: ModelTag, numbers: Numbers) -> ToolCall:
         if tag.provider in OWN_FIELDS_ALONE and tag.api == "chat"
         else draw(st.none() | st.just(CALL_RAWS[tag.api]))
     )
-    return ToolCall(f"run/1/{numbers.next()}", draw(odd_ids), draw(st.sampled_from(["now", "look"])), text, parsed, raw)
+    return ToolCall(
+        f"run/1/{numbers.next()}",
+        draw(odd_ids),
+        draw(st.sampled_from(["now", "look", "look at", ""])),
+        text,
+        parsed,
+        raw,
+    )
 
 
 def result(draw: Draw, call: ToolCall) -> ToolResult:

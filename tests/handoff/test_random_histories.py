@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from agentrio.domain.history import normalise_history
 from agentrio.domain.messages import Message, user_message
-from agentrio.domain.parts import File, Text
+from agentrio.domain.parts import CallError, File, Text, ToolCall, ToolResult
 from agentrio.domain.state import Session
 from tests.handoff.histories import histories
 from tests.handoff.targets import MAIN, MODELS
@@ -65,3 +65,21 @@ def test_a_file_whose_data_is_no_base64_is_told_by_its_name(name: str) -> None:
     """On the OpenAI wires it ended the session as crashed, in this run and in each later one."""
     said = MODELS[name].data([user_message("u", (File("x", "text/plain", "notes.txt"), Text("Read it.")))])
     assert b"notes.txt" in said
+
+
+ODD_NAMES = ["look at", "", "look\x1b[2J", "n" * 200, "spähen", "default_api.look", "look\0"]
+
+
+@pytest.mark.parametrize("odd", ODD_NAMES)
+@pytest.mark.parametrize("name", MODELS)
+def test_a_tool_name_that_a_model_made_up_stays_no_obstacle(name: str, odd: str) -> None:
+    """Servers let their models say any name, and refuse all but letters, digits, ``_`` and ``-`` in what is sent."""
+    call = ToolCall("run/1/0", "toolu_1", odd, "{}", {})
+    error = CallError("unknown_tool", "There is no such tool.")
+    model = MODELS[name]
+    history = [
+        user_message("u", "Look."),
+        Message("a", "assistant", (Text("I do."), call), model.tag),
+        Message("t", "tool", (ToolResult(call.id, odd, "failed", error=error),)),
+    ]
+    assert model.problems(history) == []

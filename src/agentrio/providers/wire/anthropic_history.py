@@ -21,6 +21,7 @@ from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 
 from .call_ids import CallIds
+from .common import call_name
 from .files import file_text, left_out
 from .json import encode, encode_text, says, trimmed
 
@@ -189,9 +190,9 @@ def _thinking(part: Thinking) -> bytes:
 
 def _tool_use(call: ToolCall, own: bool, id: str) -> bytes:
     arguments = call.arguments if call.arguments is not None else {}
-    block: dict[str, Any] = {"type": "tool_use", "id": id, "name": call.name, "input": arguments}
+    block: dict[str, Any] = {"type": "tool_use", "id": id, "name": call_name(call.name), "input": arguments}
     if call.raw is not None and own:
-        block = {**msgspec.json.decode(call.raw), "id": id, "name": call.name, "input": arguments}
+        block = {**msgspec.json.decode(call.raw), "id": id, "name": call_name(call.name), "input": arguments}
     return encode(block)
 
 

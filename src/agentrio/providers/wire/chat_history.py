@@ -23,6 +23,7 @@ from .call_ids import CallIds
 from .chat_assembler import MESSAGE_FIELDS
 from .chat_dialect import Dialect, IdRule
 from .chat_parts import REFUSAL
+from .common import call_name
 from .files import told_as_text
 from .json import encode, says, trimmed
 from .openai_calls import arguments_text, error_text
@@ -186,7 +187,7 @@ def _results(message: Message, dialect: Dialect, ids: CallIds) -> Iterator[dict[
     for result in [part for part in message.parts if isinstance(part, ToolResult)]:
         text, media = _result(result, dialect)
         attached += media
-        name = {"name": result.name} if dialect.tool_name else {}
+        name = {"name": call_name(result.name)} if dialect.tool_name else {}
         yield {"role": "tool", "tool_call_id": ids.of_result(result)} | name | {"content": text}
     if attached:
         if dialect.answer_before_user:
@@ -256,5 +257,5 @@ def _add_thinking(wire: dict[str, Any], part: Thinking, raw: dict[str, Any], lis
 
 def _call(call: ToolCall, own: bool, id: str) -> dict[str, Any]:
     extra = msgspec.json.decode(call.raw) if own and call.raw is not None else {}
-    function = {"name": call.name, "arguments": arguments_text(call)}
+    function = {"name": call_name(call.name), "arguments": arguments_text(call)}
     return {"id": id, "type": "function", "function": function} | extra

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from agentrio.providers.base import PartDelta
 
 MOST_TOKENS = 2**53 - 1  # the largest whole number that every reader of JSON holds exactly
@@ -23,3 +25,16 @@ def put(delta: PartDelta | None, out: list[PartDelta]) -> None:
     """Append, unless there is nothing."""
     if delta is not None:
         out.append(delta)
+
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_NOT_OF_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def call_name(name: str) -> str:
+    """The name of a call as it goes back to a server.
+
+    Models say names that no tool has, and their servers pass them on; sent back, only the names that a tool may have
+    are taken: https://platform.openai.com/docs/api-reference/chat/create (at most 64 letters, digits, ``_``, ``-``).
+    """
+    return name if _NAME.fullmatch(name) else _NOT_OF_A_NAME.sub("_", name)[:64] or "_"

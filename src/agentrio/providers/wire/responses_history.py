@@ -26,6 +26,7 @@ from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 
 from .call_ids import CallIds
+from .common import call_name
 from .files import told_as_text
 from .json import encode, says
 from .openai_calls import arguments_text, error_text
@@ -192,7 +193,7 @@ def _call(call: ToolCall, id: str) -> bytes:
     item = {"type": "function_call"} if call.raw is None else msgspec.json.decode(call.raw)
     key = CALLS.get(item["type"], "arguments")
     text = call.arguments["input"] if key == "input" and call.arguments else arguments_text(call)
-    return encode(item | {"call_id": id, "name": call.name, key: text})
+    return encode(item | {"call_id": id, "name": call_name(call.name), key: text})
 
 
 def _output(result: ToolResult, id: str, kind: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import attrs
 import pytest
 import trio
 
-from agentrio import Agent, Anthropic, OpenAIChat, OpenAIResponses, ask, open_runtime
+from agentrio import Agent, Anthropic, OpenAIChat, OpenAIResponses, Runtime, SessionClosed, ask, open_runtime
 from agentrio.providers import _openai, _prices, anthropic
 from agentrio.providers._opening import begin
 from agentrio.testing import LeakCheck
@@ -77,6 +77,24 @@ async def test_closing_a_runtime_does_not_wait_for_a_model_that_opens(
             nursery.start_soon(_cancel_then, slow.began, nursery.cancel_scope.cancel)
             await runtime.start_session(Agent(model=Anthropic("any", api_key="not-a-key")))
     assert not slow.done
+
+
+async def test_who_opens_a_session_while_the_runtime_is_closed_is_told_at_once(
+    monkeypatch: pytest.MonkeyPatch, slow: Slow
+) -> None:
+    """There will be no session, so nothing is worth waiting for."""
+    monkeypatch.setattr(anthropic, "_load_sdk", slow)
+    async with open_runtime() as runtime:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_refused, runtime)
+            await slow.began.wait()
+            await runtime.close()
+    assert not slow.done
+
+
+async def _refused(runtime: Runtime) -> None:
+    with pytest.raises(SessionClosed):
+        await runtime.start_session(Agent(model=Anthropic("any", api_key="not-a-key")))
 
 
 async def _cancel_then(event: trio.Event, act: Callable[[], None]) -> None:

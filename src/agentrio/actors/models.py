@@ -39,6 +39,10 @@ class Models:
     def close(self) -> None:
         """Let every client go, and open no more; ``run`` returns when they are closed."""
         self._closing.set()
+        self.give_up_opening()
+
+    def give_up_opening(self) -> None:
+        """Whoever waits for a model to open is told that the runtime has ended."""
         for entry in self._entries.values():
             if entry.client is None:
                 entry.scope.cancel()

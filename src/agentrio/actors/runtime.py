@@ -268,6 +268,7 @@ class Runtime:
         actors = tuple(self._actors.values())
         for actor in actors:
             actor.close()
+        self._models.give_up_opening()  # for sessions that will not be
         grace = max((actor.agent.limits.stop_grace for actor in actors), default=0.0)
         with shielded(grace + LONGEST_GRACE):
             for actor in actors:

@@ -78,6 +78,7 @@ def test_one_text_is_a_prompt() -> None:
         ({"max_tokens": 0}, "max_tokens is 0; it must be a whole number of at least 1"),
         ({"max_tokens": True}, "max_tokens is True"),
         ({"max_tokens": 1.5}, "max_tokens is 1.5"),
+        ({"max_tokens": 10**5000}, "max_tokens is an int of thousands of digits; it must be .* and at most"),
         ({"thinking": "hard"}, "thinking is 'hard'; it must be one of off, minimal"),
         ({"output_type": int}, "structured output is not supported yet.*leave output_type= out"),
         ({"guardrails": []}, "guardrails are not supported yet.*leave guardrails= out"),
@@ -98,7 +99,7 @@ def test_a_lone_tool_or_number_instead_of_a_list_is_refused(wrong: str) -> None:
         agent_with(**{wrong: value})
 
 
-@pytest.mark.parametrize("temperature", ["hot", True, float("nan"), -1])
+@pytest.mark.parametrize("temperature", ["hot", True, float("nan"), float("inf"), 10**400, -1])
 def test_a_temperature_is_a_number(temperature: Any) -> None:
     """A provider would refuse it in the first run."""
     with pytest.raises(DeclarationError, match="'copilot': temperature is"):

@@ -227,11 +227,32 @@ def test_a_time_out_of_range_is_refused_by_name(field: str, value: Any) -> None:
         Limits(**{field: value})
 
 
-@pytest.mark.parametrize("value", [-1, "3", True, float("nan"), Decimal("NaN"), Decimal("sNaN"), Decimal(-1)], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [-1, "3", True, float("nan"), Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), Decimal(-1)],
+    ids=repr,
+)
 def test_a_cost_out_of_range_is_refused_by_name(value: Any) -> None:
     """Money is checked like the rest."""
     with pytest.raises(DeclarationError, match=r"Limits\.max_cost is"):
         Limits(max_cost=value)
+
+
+@pytest.mark.parametrize("field", ["stop_grace", "unwind_grace"])
+@pytest.mark.parametrize("value", [float("inf"), 86_401])
+def test_a_grace_has_an_end(field: str, value: float) -> None:
+    """It is the deadline of a shield, and a shield without one could hold its program for ever."""
+    with pytest.raises(DeclarationError, match=rf"Limits\.{field} is .*; it must be a number of at most 86400"):
+        Limits(**{field: value})  # type: ignore[arg-type]  # mypy takes the field for any of them
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**5000), 2**53 + 1], ids=["large", "huge", "just too large"])
+@pytest.mark.parametrize("field", ["max_rounds", "idle_timeout"])
+def test_a_number_that_is_absurd_is_refused_in_few_words(field: str, value: int) -> None:
+    """No float holds it, and Python itself refuses to write the longest ones down."""
+    with pytest.raises(DeclarationError, match=rf"Limits\.{field} is") as caught:
+        Limits(**{field: value})  # type: ignore[arg-type]  # as above
+    assert len(str(caught.value)) < 250
 
 
 @pytest.mark.parametrize("field", ["length_policy", "on_failed_write"])
@@ -257,6 +278,32 @@ def test_the_edges_of_the_ranges_are_allowed() -> None:
 
     assert limits.max_cost == Decimal("0.1")
     assert Limits(max_cost=3).max_cost == Decimal(3)
+
+
+# Identity
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"subject": 5}, "Identity.subject is 5; it must be a text"),
+        ({"subject": ""}, "Identity.subject is ''"),
+        ({"subject": "u1", "tenant": None}, "Identity.tenant is None"),
+        ({"subject": "u1", "permissions": "admin"}, "Identity.permissions is the text 'admin'; give a list or a set"),
+        ({"subject": "u1", "permissions": None}, "Identity.permissions is None; give a list or a set"),
+        ({"subject": "u1", "permissions": [[]]}, r"Identity.permissions is \[\[\]\]"),
+        ({"subject": "u1", "permissions": [5]}, "Identity.permissions holds 5; give texts"),
+    ],
+)
+def test_an_identity_that_is_none_is_refused(options: dict[str, Any], words: str) -> None:
+    """A permission is asked for by its name: the letters of a text would grant what nobody meant, or nothing."""
+    with pytest.raises(DeclarationError, match=words):
+        Identity(**options)
+
+
+def test_permissions_are_a_set_however_they_are_given() -> None:
+    """Two identities that may do the same are equal."""
+    assert Identity("u1", permissions=["a", "b"]) == Identity("u1", permissions=frozenset({"b", "a"}))
 
 
 # Ids

@@ -9,12 +9,13 @@ import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, runtime_checkable
+from weakref import WeakValueDictionary
 
 import attrs
 
 from agentrio.domain.errors import DeclarationError
 from agentrio.domain.keywords import no_such
-from agentrio.domain.limits import Limits
+from agentrio.domain.limits import MOST, Limits, shown
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ThinkingLevel
 
@@ -37,6 +38,7 @@ _WANTED = {
     "tools": "a list of tools",
     "fallbacks": "a list of models",
 }
+_RESOLVED: WeakValueDictionary[str, DeclaredModel] = WeakValueDictionary()
 _LATER = ("resources", "workflows", "guardrails", "hooks", "mcp", "compactor")
 
 
@@ -142,15 +144,22 @@ def _check_name(name: object) -> None:
 
 def _resolve_model(name: str, model: object) -> DeclaredModel:
     if isinstance(model, str):
-        resolve = importlib.import_module("agentrio.providers.registry").resolve  # by name: agents import no provider
-        made: DeclaredModel = resolve(model)
-        return made
+        return _of_string(model)
     if isinstance(model, DeclaredModel) and not isinstance(model, type):
         return model
     raise DeclarationError(
         f"Agent {name!r}: model is {_kind(model)}; give a string such as 'anthropic:claude-sonnet-5', "
         "or a model object such as Anthropic(...) or Scripted(...)."
     )
+
+
+def _of_string(name: str) -> DeclaredModel:
+    """The model of that name. Agents of one string share it, and with it a runtime's connections."""
+    made = _RESOLVED.get(name)
+    if made is None:
+        resolve = importlib.import_module("agentrio.providers.registry").resolve  # by name: agents import no provider
+        made = _RESOLVED[name] = resolve(name)
+    return made
 
 
 def _resolve_fallbacks(name: str, models: Sequence[str | DeclaredModel]) -> tuple[DeclaredModel, ...]:
@@ -198,18 +207,22 @@ def _check_limits(name: str, limits: object) -> Limits:
 
 
 def _check_max_tokens(name: str, value: int | None) -> int | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise DeclarationError(f"Agent {name!r}: max_tokens is {value!r}; it must be a whole number of at least 1.")
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST):
+        raise DeclarationError(
+            f"Agent {name!r}: max_tokens is {shown(value)}; it must be a whole number of at least 1 and at most {MOST}."
+        )
     return value
 
 
 def _check_temperature(name: str, value: float | None) -> float | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0):
-        raise DeclarationError(f"Agent {name!r}: temperature is {value!r}; it must be a number of at least 0.")
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1e9):
+        raise DeclarationError(
+            f"Agent {name!r}: temperature is {shown(value)}; it must be a number of at least 0, such as 0.7."
+        )
     return value
 
 
 def _check_thinking(name: str, level: ThinkingLevel | None) -> ThinkingLevel | None:
     if level is not None and level not in _LEVELS:
-        raise DeclarationError(f"Agent {name!r}: thinking is {level!r}; it must be one of {', '.join(_LEVELS)}.")
+        raise DeclarationError(f"Agent {name!r}: thinking is {shown(level)}; it must be one of {', '.join(_LEVELS)}.")
     return level

@@ -113,6 +113,8 @@ SKIPPED = [
 
 TOOLS = a_call("1", status="succeeded")
 
+TAKEN_BACK = Finish("cancelled", reason="nothing was left to answer: what was queued has been taken back")
+
 BETWEEN: list[tuple[str, SessionState, Step]] = [
     ("a new run", state(), CallModel(1)),
     ("a new run with steering waiting", state(queue=(FOLLOW, STEER)), Inject(STEER)),
@@ -124,7 +126,9 @@ BETWEEN: list[tuple[str, SessionState, Step]] = [
         state(messages=(attrs.evolve(ANSWER, interrupted=True),), queue=(FOLLOW,)),
         CallModel(1),
     ),
-    ("going on with an empty history", state(messages=(), queue=(FOLLOW,)), CallModel(1)),
+    ("going on with an empty history", state(messages=(), queue=(FOLLOW,)), Inject(FOLLOW)),
+    ("going on after a finished answer with nothing", state(messages=(PROMPT, ANSWER)), TAKEN_BACK),
+    ("going on with nothing at all", state(messages=()), TAKEN_BACK),
     ("after tools", after_round("tool_calls", TOOLS), CallModel(2)),
     ("after tools with steering", after_round("tool_calls", TOOLS, queue=(STEER,)), Inject(STEER)),
     ("after tools a follow-up still waits", after_round("tool_calls", TOOLS, queue=(FOLLOW,)), CallModel(2)),

@@ -154,6 +154,13 @@ def test_an_injected_message_leaves_the_queue_and_is_remembered_until_the_next_r
     assert not run_of(fold(RoundStarted(ORIGIN, 1), start=state)).injected
 
 
+def test_an_interrupt_that_waits_when_a_round_starts_interrupts_no_more() -> None:
+    """It came before there was a call to skip; one that comes in the open round still does."""
+    early, late = (MessageQueued(ORIGIN, user_message(id, id), "steering", "interrupt") for id in ("q1", "q2"))
+    state = fold(early, MessageQueued(ORIGIN, user_message("q0", "x"), "follow_up"), *started(), late)
+    assert [item.mode for item in state.session.queue] == ["after_calls", "after_calls", "interrupt"]
+
+
 def test_a_completed_message_brings_calls_text_and_usage() -> None:
     """Usage counts at once: the round's end may never come."""
     run = run_of(fold(*responded()[:4]))

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import attrs
 
+from .history import answerable
 from .state import CallState, Queued, RunState, SessionState
 from .status import Code, Failure, Status
 
@@ -63,11 +64,12 @@ class CloseRound:
 
 @attrs.frozen
 class Finish:
-    """End the run."""
+    """End the run. ``reason`` says why one is cancelled that nobody stopped."""
 
     status: Status
     failure: Failure | None = None
     text: str = ""
+    reason: str | None = None
 
 
 Step: TypeAlias = CallModel | Inject | ProposeCalls | RunCalls | SkipCalls | Reconcile | CloseRound | Finish
@@ -137,26 +139,28 @@ def _under_way(run: RunState) -> bool:
 
 
 def _between_rounds(state: SessionState, run: RunState) -> Step:
-    ending = None if run.rounds == 0 or run.injected else _ending(run)
-    if ending is not None and ending.status != "succeeded":
-        return ending
+    natural = None if run.injected else ending(run)
+    if natural is not None and natural.status != "succeeded":
+        return natural
     unpriced = _unpriced(run)
     if unpriced is not None:
         return unpriced
     over = _over_limit(run) or _untold(run)
     if over is not None:
-        return ending or over  # what waits is kept: no round is left that could answer it
+        return natural or over  # what waits is kept: no round is left that could answer it
     if run.injected:
         return CallModel(run.rounds + 1)
-    queued = _next_queued(state, at_end=ending is not None or (run.rounds == 0 and _answered(state)))
+    queued = _next_queued(state, at_end=natural is not None or (run.rounds == 0 and _answered(state)))
     if queued is not None:
         return Inject(queued)
-    return ending or CallModel(run.rounds + 1)
+    if run.rounds == 0 and not answerable(state.session.messages):
+        return Finish("cancelled", reason="nothing was left to answer: what was queued has been taken back")
+    return natural or CallModel(run.rounds + 1)
 
 
 def _answered(state: SessionState) -> bool:
     messages = state.session.messages
-    return bool(messages) and messages[-1].role == "assistant" and not messages[-1].interrupted
+    return not messages or (messages[-1].role == "assistant" and not messages[-1].interrupted)
 
 
 def _over_limit(run: RunState) -> Finish | None:
@@ -210,8 +214,10 @@ def _next_queued(state: SessionState, *, at_end: bool) -> Queued | None:
     return queue[0] if queue else None
 
 
-def _ending(run: RunState) -> Finish | None:
-    """How the run ends after its latest round, unless that round leads on to another."""
+def ending(run: RunState) -> Finish | None:
+    """How the run ends after its latest round; None where that leads on to another, or there was none."""
+    if run.rounds == 0:
+        return None
     if run.failure is not None:
         return Finish(run.failure.status, run.failure, run.text)
     if run.calls:
@@ -245,7 +251,7 @@ def _after_calls(run: RunState) -> Finish | None:
     if run.stop_reason == "max_tokens":
         return _fail("truncated", "The response was cut at the token limit.", run.text)
     if run.stop_reason not in RUNS_CALLS:
-        return _ending(attrs.evolve(run, calls=()))
+        return ending(attrs.evolve(run, calls=()))
     if run.calls_total > limits.max_calls:
         return _fail("limit", f"The run asked for more than its {limits.max_calls} tool calls.", run.text)
     if run.failures >= limits.max_consecutive_failures:

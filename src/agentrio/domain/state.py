@@ -199,7 +199,7 @@ def _fold_run(state: SessionState, run: RunState, event: Event) -> SessionState:
             return _add_message(state, run, event)
         case RoundStarted(round=number):
             return _run(
-                state,
+                _past_interrupts(state),
                 run,
                 event,
                 rounds=number,
@@ -230,6 +230,15 @@ def _add_message(state: SessionState, run: RunState, event: MessageAdded) -> Ses
         return folded
     joined = _evolve_run(run, injected=True, text="", paused="")  # what was said before is no answer to this
     return SessionState(folded.session, joined)
+
+
+def _past_interrupts(state: SessionState) -> SessionState:
+    """Interrupts that wait when a round starts have nothing left to interrupt: they are steering like any other."""
+    queue = state.session.queue
+    if not queue or all(item.mode != "interrupt" for item in queue):
+        return state
+    passed = tuple(attrs.evolve(item, mode="after_calls") for item in queue)
+    return SessionState(_evolve_session(state.session, queue=passed), state.run)
 
 
 def _complete(state: SessionState, run: RunState, event: MessageCompleted) -> SessionState:

@@ -12,10 +12,10 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentrio import Agent, open_runtime, read_tool
+from agentrio import Agent, WouldDeadlock, open_runtime, read_tool
 from agentrio.actors.emit import Emitter
 from agentrio.actors.hub import KEPT, Hub
-from agentrio.actors.readers import FULL, Reader
+from agentrio.actors.readers import FULL, Merging, Reader
 from agentrio.domain.events import (
     DraftSnapshot,
     Event,
@@ -35,7 +35,7 @@ from agentrio.domain.state import Session, SessionState, reduce
 from agentrio.providers.scripted import Reply, Scripted, call
 from agentrio.stores.base import NullJournal
 
-from .feeding import added, origin, read_all, text, texts
+from .feeding import added, ended, origin, read_all, started, text, texts
 
 
 @read_tool
@@ -219,9 +219,34 @@ async def test_the_one_task_that_a_run_waits_for_is_known() -> None:
     hub = a_hub()
     hub.read_after(None, origin())
     reader = hub.read_run("s-r9")
-    assert not hub.reads_alone(trio.lowlevel.current_task())
+    hub.refuse_reader("s-r9", "wait")
     reader.owner = trio.lowlevel.current_task()
-    assert hub.reads_alone(trio.lowlevel.current_task())
+    with pytest.raises(WouldDeadlock, match=r"wait\(\) inside the block of run s-r9"):
+        hub.refuse_reader("s-r9", "wait")
+    hub.refuse_reader("s-r10", "wait")
+    reader.put([started("s-r9"), ended("s-r9")])
+    hub.refuse_reader("s-r9", "wait")
+
+
+async def test_a_reader_that_fails_is_closed_and_nobody_else_misses_anything(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The fault is of who reads: it must not end the run, nor keep the event from those behind it."""
+
+    class Failing(Merging):
+        def put(self, events: Sequence[Event]) -> None:
+            raise ZeroDivisionError
+
+    taps: list[Reader] = [Failing(lambda reader: taps.remove(reader)), Merging(lambda reader: taps.remove(reader))]
+    hub = Hub(SessionState(Session("s")), taps)
+    bad, good = hub.join(Failing(hub.forget)), hub.join(Merging(hub.forget))
+    failing_tap, tap = taps
+    hub.tell([text(0, "It ")])
+    hub.tell([text(3, "rains.")])
+    assert await read_all(good) == await read_all(tap) == [text(0, "It rains.")]
+    assert (bad.closed, failing_tap.closed, taps) == (True, True, [tap])
+    assert await read_all(bad) == []
+    assert caplog.text.count("and is closed") == 2
 
 
 # Waiting
@@ -377,7 +402,8 @@ async def test_a_subscriber_of_one_session_sees_that_one_to_its_end(on_lag: Any,
         session = await runtime.start_session(an_agent("yes"), id="s")
         async with runtime.subscribe(session="s", on_lag=on_lag) as events:
             await other.ask("hi")
-            await session.ask("hi")
+            await session.start("hi")
+            await trio.testing.wait_all_tasks_blocked()
             await session.close()
             seen = [event async for event in events]
 

@@ -23,10 +23,12 @@ from agentrio import (
     SessionHandle,
     ask,
     open_runtime,
+    prompt_layer,
     read_tool,
     run_sync,
 )
 from agentrio.domain.messages import user_message
+from agentrio.domain.state import Queued
 from agentrio.parts import File, Image, Text
 from agentrio.providers.scripted import call
 
@@ -50,6 +52,8 @@ def talker() -> Agent[Any]:
         lambda session: trio.run(session.ask, "Go."),
         lambda session: trio.run(session.close),
         lambda session: trio.run(session.wait_idle),
+        lambda session: session.events(),
+        lambda session: trio.run(session.current_run.wait),
     ],
 )
 async def test_another_thread_is_refused(touch: Callable[[SessionHandle], object]) -> None:
@@ -65,6 +69,27 @@ async def test_another_thread_is_refused(touch: Callable[[SessionHandle], object
         async with session.run("Go."):
             with pytest.raises(RuntimeError, match=r"(session s|run s-r1) belongs to another.*trio\.from_thread"):
                 await trio.to_thread.run_sync(touch, session)
+        assert (await session.ask("Go.")).status == "succeeded"
+
+
+@pytest.mark.parametrize(
+    "touch",
+    [
+        lambda runtime: trio.run(runtime.start_session, talker()),
+        lambda runtime: runtime.session("s"),
+        lambda runtime: runtime.subscribe(),
+        lambda runtime: trio.run(runtime.wait_quiet),
+        lambda runtime: trio.run(runtime.close),
+    ],
+)
+async def test_the_runtime_belongs_to_its_thread_too(touch: Callable[[Any], object]) -> None:
+    """A session opened from elsewhere would be started in a loop that does not run there."""
+    async with open_runtime() as runtime, runtime.open_session(talker(), id="s") as session:
+        with pytest.raises(RuntimeError, match=r"the runtime belongs to another.*trio\.from_thread"):
+            await trio.to_thread.run_sync(touch, runtime)
+        block = session.events()
+        with pytest.raises(RuntimeError, match="this reader belongs to another"):
+            await trio.to_thread.run_sync(trio.run, block.__aenter__)
         assert (await session.ask("Go.")).status == "succeeded"
 
 
@@ -119,6 +144,10 @@ async def test_nothing_to_proceed_from_in_an_empty_session() -> None:
         ({"thread": 3}, "has no 'thread'; did you mean 'threads'\\?"),
         ({"store": 3}, "store= is not supported by this version"),
         ({"threads": 0}, "threads is 0; it must be a whole number of at least 1"),
+        ({"threads": True}, "threads is True; it must be a whole number"),
+        ({"threads": 2.0}, "threads is 2.0; it must be a whole number"),
+        ({"agents": None}, r"agents is a NoneType; give a list of Agent\(...\) objects"),
+        ({"rng": 5}, r"rng is 5; give a random.Random\(...\)"),
     ],
 )
 async def test_a_wrong_option_of_a_runtime_is_refused(options: dict[str, Any], words: str) -> None:
@@ -136,6 +165,9 @@ async def test_a_wrong_option_of_a_runtime_is_refused(options: dict[str, Any], w
         ({"value": {}}, "value is a dict; give a Session"),
         ({"id": 3}, "id is 3; it is a text, or left out"),
         ({"id": ""}, "id is ''; it is a text"),
+        ({"agent": ["agent"]}, r"There is no agent \['agent'\]; give an Agent"),
+        ({"agent": None}, "There is no agent None"),
+        ({"identity": "u1"}, r"identity is a str; give an Identity, such as Identity\(subject="),
     ],
 )
 async def test_a_wrong_option_of_a_session_is_refused(options: dict[str, Any], words: str) -> None:
@@ -144,6 +176,120 @@ async def test_a_wrong_option_of_a_session_is_refused(options: dict[str, Any], w
         with pytest.raises((DeclarationError, TypeError), match=words):
             async with runtime.open_session(**{"agent": "agent", **options}):
                 pass
+
+
+Made: Any = Session  # whatever the types say: they are not looked at when a value is made
+MadeQueued: Any = Queued
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (Made(5), "value.id is 5; it is a text"),
+        (Made(""), "value.id is ''"),
+        (Made("s", 5), "value.agent is 5"),
+        (Made("s", messages="abc"), "messages is a str; it must be a tuple of Message"),
+        (Made("s", messages=("a",)), "messages is a tuple; it must be a tuple of Message"),
+        (Made("s", queue=("a",)), "queue is a tuple; it must be a tuple of Queued"),
+        (Made("s", queue=(MadeQueued("a", "steering"),)), "what waits in queue is"),
+        (Made("s", memory=None), "value.memory is a NoneType; it is a dict"),
+        (Made("s", runs=-3), "value.runs is -3; it is a whole number of at least 0"),
+        (Made("s", seq=True), "value.seq is True"),
+        (Made("s", queued_total=1.5), "value.queued_total is 1.5"),
+    ],
+)
+async def test_a_value_that_no_session_can_have_had_is_refused(value: Session, words: str) -> None:
+    """When it is opened; in a run it would be a crash that names nobody."""
+    async with open_runtime() as runtime:
+        with pytest.raises(ValueError, match=words):
+            await runtime.start_session(talker(), value=value)
+
+
+async def test_a_value_of_another_agent_opens_with_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    """Handing a conversation on is meant; doing so unawares is not."""
+    async with open_runtime() as runtime:
+        async with runtime.open_session(talker(), value=Session("s", "alice")) as session:
+            assert (await session.ask("Go.")).text == "Hi."
+        assert "session s was begun by agent 'alice' and goes on with 'agent'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"max_pending": "5"}, TypeError, "max_pending is '5'; it is a whole number of events"),
+        ({"max_pending": None}, TypeError, "max_pending is None"),
+        ({"max_pending": True}, TypeError, "max_pending is True"),
+        ({"max_pending": 2.5}, TypeError, "max_pending is 2.5"),
+        ({"max_pending": float("nan")}, TypeError, "max_pending is nan"),
+        ({"max_pending": 0}, ValueError, "max_pending is 0; it is at least 1"),
+        ({"max_pending": -1, "on_lag": "drop"}, ValueError, "max_pending is -1"),
+        ({"session": 5}, TypeError, "session is a int; give the id of an open session"),
+    ],
+)
+async def test_a_wrong_option_of_a_subscription_is_refused(
+    options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    """Where it is given: found out when an event comes, it would be a fault in the run of somebody else."""
+    async with open_runtime() as runtime:
+        with pytest.raises(error, match=words):
+            runtime.subscribe(**options)
+
+
+@pytest.mark.parametrize(
+    ("after", "error", "words"),
+    [
+        ("3", TypeError, "after is '3'; it is the seq of an event"),
+        (True, TypeError, "after is True"),
+        (float("nan"), TypeError, "after is nan"),
+        (-5, ValueError, "after is -5, and the events of session s go from 1 to 6"),
+        (7, ValueError, "after is 7.* go from 1 to 6; give the seq of the last one that was read"),
+    ],
+)
+async def test_a_cursor_that_no_event_can_have_had_is_refused(after: Any, error: type[Exception], words: str) -> None:
+    """It would tell of events that were never lost, or wait for those that are not meant."""
+    async with open_runtime() as runtime, runtime.open_session(talker(), id="s") as session:
+        await session.ask("Go.")
+        assert session.value.seq == 6
+        with pytest.raises(error, match=words):
+            session.events(after=after)
+
+
+async def test_a_readers_block_is_entered_once() -> None:
+    """The second reader would take the place of the first, which nobody could close any more."""
+    async with open_runtime() as runtime, runtime.open_session(talker()) as session:
+        block = session.events()
+        async with block:
+            with pytest.raises(RuntimeError, match=r"entered already; call events\(\) or subscribe\(\) again"):
+                async with block:
+                    pass
+
+
+@pytest.mark.parametrize("reason", [123, ValueError("x"), ["a"]])
+async def test_a_stops_reason_is_a_text(reason: Any) -> None:
+    """It goes into the last event, which has to be read back from JSON."""
+    async with open_runtime() as runtime, runtime.open_session(talker()) as session, session.run("Go.") as run:
+        assert session.current_run is not None
+        for stop in (run.stop, session.stop, session.current_run.stop):
+            with pytest.raises(TypeError, match="it is a text, or left out"):
+                stop(reason=reason)
+        assert run.outcome is None
+        with pytest.raises(TypeError, match=r"message_id is a .*; give the one of a Receipt"):
+            session.unqueue(reason)
+
+
+async def test_a_message_that_no_request_can_hold_is_refused() -> None:
+    """Kept, it would be in the way of each later one. What is left of the limit by prompt and tools counts."""
+    limits = Limits(max_context_chars=1_000)
+    agent = Agent(model=Scripted(["Hi."]), limits=limits, prompt=["x" * 100, prompt_layer("l", lambda _: "y")])
+    async with open_runtime() as runtime, runtime.open_session(agent) as session:
+        for take in (session.start, session.ask):
+            with pytest.raises(ValueError, match=r"has 901 characters, and a request has room for 900.*=1000"):
+                await take("x" * 901)
+        for queue in (session.steer, session.follow_up):
+            with pytest.raises(ValueError, match=r"shorten it, or raise the limit"):
+                queue("x" * 901)
+        assert session.value.seq == 0
+        assert (await session.ask("Go.")).text == "Hi."
 
 
 @pytest.mark.parametrize("content", [None, 3, ["Go."], {"role": "user", "content": "Go."}])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 
-from agentrio import Agent, Limits, RunFailed, Scripted, Usage, open_runtime, read_tool, write_tool
+from agentrio import Agent, Limits, RunFailed, Scripted, Usage, open_runtime, prompt_layer, read_tool, write_tool
 from agentrio.domain.parts import RawBlock, Text, Thinking, ToolResult
 from agentrio.events import (
     MessageCompleted,
@@ -140,7 +140,8 @@ async def test_a_run_ends_at_its_token_limit(autojump_clock: trio.testing.MockCl
 async def test_a_conversation_over_the_context_limit_is_not_sent(autojump_clock: trio.testing.MockClock) -> None:
     """The provider would refuse it, and may charge for it."""
     model = Scripted(["Never."])
-    events, result = await watch(Agent(model=model, limits=Limits(max_context_chars=10)), "Eleven char")
+    live = prompt_layer("live", lambda context: "It is late.")
+    events, result = await watch(Agent(model=model, limits=Limits(max_context_chars=10), prompt=[live]), "Hi.")
     assert result.failure is not None
     assert (result.status, result.failure.code, model.requests) == ("error", "limit", [])
     assert names(events) == ["RunStarted", "MessageAdded", "RoundStarted", "RoundEnded", "RunEnded"]

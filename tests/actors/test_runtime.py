@@ -155,7 +155,8 @@ async def test_a_subscriber_may_hear_one_session_only(autojump_clock: trio.testi
         async with runtime.open_session(agent_of("Hi."), id="a") as a, runtime.open_session(agent_of("Ho.")) as b:
             async with runtime.subscribe(session="a", on_lag=on_lag) as events:
                 await b.ask("Go.")
-                await a.ask("Go.")
+                await a.start("Go.")
+                await trio.testing.wait_all_tasks_blocked()
                 await a.close()
                 seen = [event async for event in events]
     assert {event.origin.session for event in seen} == {"a"}

@@ -205,11 +205,12 @@ class _Stream:
 
 async def open_from(runtime: Runtime, agent: Agent[Any], state: SessionState, journal: Any) -> SessionActor:
     """A session of the runtime that starts from a whole state, with a journal."""
-    around = Surroundings(runtime._pool, runtime._models.client, random.Random(0), runtime._taps, journal)
+    lease = runtime._models.lease()
+    around = Surroundings(runtime._pool, lease.client, random.Random(0), runtime._taps, journal)
     actor = SessionActor(around, agent, state, None, None)
     assert runtime._nursery is not None
     runtime._actors[state.session.id] = actor
-    runtime._nursery.start_soon(runtime._host, actor)
+    runtime._nursery.start_soon(runtime._host, actor, lease)
     await actor.ready.wait()
     return actor
 

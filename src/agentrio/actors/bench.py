@@ -20,6 +20,7 @@ from .cell import Run
 from .emit import Emitter
 from .hub import Hub
 from .tool_pool import ToolPool
+from .waiting import Waiting
 
 
 @attrs.define(eq=False)
@@ -37,6 +38,7 @@ class Bench:
     client: Callable[[Any], Awaitable[ModelClient]]
     rng: random.Random
     memo: RenderMemo
+    waiting: Waiting
 
     @property
     def limits(self) -> Limits:

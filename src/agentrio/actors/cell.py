@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from typing import Any
 
 import trio
 
-from agentrio.domain.errors import RunNotEnded, RunSuspendedError
+from agentrio.domain.errors import RunNotEnded, RunSuspendedError, WouldDeadlock
 from agentrio.domain.status import RunResult, Suspension
 
 from .supervise import refuse_other_thread
@@ -28,8 +30,12 @@ class Run:
         self.scope: trio.CancelScope = trio.CancelScope()
         self.stop_reason: str | None = None
         self.stop_after_round: str | None = None
+        self.decided: bool = False  # how it ends is settled, and perhaps not committed yet: no stop changes it
+        self.asking: str | None = None  # the code of others that it waits for, if it does
         self.works: set[Work] = set()
         self.done: trio.Event = trio.Event()
+        self.waits_for: list[Run] = []  # the runs that its tools wait for
+        self.refuse_reader: Callable[[str], None] = nobody_reads
         self._thread = threading.get_ident()
 
     def __repr__(self) -> str:
@@ -44,12 +50,20 @@ class Run:
             RunSuspendedError: it is suspended, and will end another time.
         """
         if self.outcome is None:
-            raise RunNotEnded(
-                f"run {self.id} has not ended: leave its block first, or await wait() of a run that start() gave"
-            )
+            raise RunNotEnded(f"run {self.id} has not ended: {self._what_to_do()}")
         if isinstance(self.outcome, Suspension):
             raise RunSuspendedError(f"run {self.id} is suspended: {self.outcome.reason}")
         return self.outcome
+
+    def _what_to_do(self) -> str:
+        if self.stop_reason is None:
+            return "leave its block first, or await wait()"
+        return f"it was stopped ({self.stop_reason}){self.held_up}; await wait()"
+
+    @property
+    def held_up(self) -> str:
+        """What is told of the code that a stopped run waits for; nothing where it waits for none."""
+        return "" if self.asking is None else f" and waits for {self.asking}, which ignores that"
 
     @property
     def stopping(self) -> bool:
@@ -65,9 +79,11 @@ class Run:
 
         Raises:
             RuntimeError: called from another thread.
+            TypeError: the reason is no text.
         """
         refuse_other_thread(self._thread, f"run {self.id}")
-        if self.outcome is not None:
+        check_reason(reason)
+        if self.is_over:
             return False
         if self.stop_reason is None:
             self.stop_reason = self.stop_after_round or reason or "stopped"
@@ -76,22 +92,77 @@ class Run:
             work.cancel("stop")
         return True
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it is settled how the run ends: from then on a stop comes too late."""
+        return self.decided or self.outcome is not None
+
     async def wait(self) -> RunResult[Any] | Suspension:
-        """The outcome, once there is one.
+        """The outcome, once there is one. Cancelling the wait does not stop the run.
 
         Raises:
-            WouldDeadlock: called by the run's own tool.
+            RuntimeError: called from another thread.
+            WouldDeadlock: called by the run's own tool, by a tool of a run that it waits for, or by the task that has
+                to read its events.
         """
-        refuse_own_run(self, "wait")
-        await self.done.wait()
+        refuse_other_thread(self._thread, f"run {self.id}")
+        refuse_hang(self, "wait")
+        with waited_for(self):
+            await self.done.wait()
         assert self.outcome is not None
         return self.outcome
+
+    def leads_to(self, run: Run) -> bool:
+        """Whether this is the run, or can't end before it because a tool waits for it."""
+        return self is run or any(other.leads_to(run) for other in self.waits_for)
+
+
+def nobody_reads(verb: str) -> None:
+    """Of a run without a reader."""
+
+
+def check_reason(reason: object) -> None:
+    """Raise ``TypeError`` where a stop's reason is no text: it goes into events, which are written as JSON."""
+    if reason is not None and not isinstance(reason, str):
+        raise TypeError(f"reason is {reason!r:.100}; it is a text, or left out")
+
+
+@contextmanager
+def waited_for(run: Run) -> Generator[None]:
+    """While a tool waits for a run in this block, its own run can't end before that one."""
+    own = current_run.get()
+    if own is None:
+        yield
+        return
+    own.waits_for.append(run)
+    try:
+        yield
+    finally:
+        own.waits_for.remove(run)
+
+
+def refuse_hang(run: Run, verb: str) -> None:
+    """Raise ``WouldDeadlock`` where this task would wait for the end of a run that waits for this task."""
+    if run.outcome is not None:
+        return
+    refuse_own_run(run, verb)
+    if verb != "close":  # that stops the run, and with it whatever its tools wait for
+        refuse_chain(run, verb)
+    if run.stop_reason is None:
+        run.refuse_reader(verb)
+
+
+def refuse_chain(run: Run, verb: str) -> None:
+    """Raise ``WouldDeadlock`` where this task is a tool, and the run waits for what it belongs to."""
+    own = current_run.get()
+    if own is not None and own.outcome is None and run.leads_to(own):
+        raise WouldDeadlock(
+            f"a tool can't {verb} for run {run.id}, one of whose tools waits for the run that it belongs to ({own.id})"
+        )
 
 
 def refuse_own_run(run: Run, verb: str) -> None:
     """Raise ``WouldDeadlock`` where this task is the run, or one of its tools."""
-    from agentrio.domain.errors import WouldDeadlock
-
     if current_run.get() is run and run.outcome is None:
         instead = _INSTEAD.get(verb, "return from the tool first; to end the run, stop() it, which does not wait")
         raise WouldDeadlock(f"a tool can't wait in {verb}() for the run that it belongs to ({run.id}): {instead}")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import trio
 
-from agentrio.domain.errors import WouldDeadlock
 from agentrio.domain.events import Event, SteerMode
 from agentrio.domain.state import Session
 from agentrio.domain.status import RunResult, Suspension
 
-from .cell import Run, refuse_own_run
+from .cell import Run, check_reason, refuse_hang, waited_for
+from .checks import check_cursor
 from .readers import Lossless, Reader
 from .session import Content, Receipt, SessionActor
-from .supervise import shielded
+from .supervise import log, refuse_other_thread, shielded
 
 SETTLED = 1.0  # seconds beyond the stop grace that a left block waits for its run's end
 
@@ -28,7 +30,7 @@ class RunStream:
         self._reader = reader
 
     def __aiter__(self) -> Lossless:
-        return self._reader
+        return self._reader.__aiter__()
 
     async def __anext__(self) -> Event:
         return await self._reader.__anext__()
@@ -37,6 +39,11 @@ class RunStream:
     def id(self) -> str:
         """The run's id."""
         return self._run.id
+
+    @property
+    def session_id(self) -> str:
+        """The id of the run's session."""
+        return self._run.session_id
 
     @property
     def outcome(self) -> RunResult[Any] | Suspension | None:
@@ -51,6 +58,14 @@ class RunStream:
     def stop(self, *, reason: str | None = None) -> bool:
         """Cancel the run; the events already published and its ending can still be read."""
         return self._run.stop(reason=reason)
+
+    async def wait(self) -> RunResult[Any] | Suspension:
+        """The outcome, once there is one; for a task beside the one that reads the events.
+
+        Raises:
+            WouldDeadlock: the run waits for this very task to read its events, or it is the run's own tool.
+        """
+        return await self._run.wait()
 
 
 class _Block:
@@ -102,6 +117,8 @@ async def stop_and_wait(run: Run, reason: str, grace: float) -> None:
     run.stop(reason=reason)
     with shielded(grace + SETTLED):
         await run.done.wait()
+    if run.asking is not None and not run.done.is_set():
+        log.warning("run %s goes on although it was stopped: it waits for %s, which ignores that", run.id, run.asking)
 
 
 class ReaderBlock(_Block):
@@ -109,14 +126,19 @@ class ReaderBlock(_Block):
 
     _enter = "async with ... as events:"
 
-    def __init__(self, open: Any) -> None:
+    def __init__(self, open: Callable[[], Reader]) -> None:
         self._open = open
+        self._thread = threading.get_ident()
         self._reader: Reader | None = None
 
     async def __aenter__(self) -> Reader:
-        reader: Reader = self._open()
-        self._reader = reader
-        return reader
+        refuse_other_thread(self._thread, "this reader")
+        if self._reader is not None:
+            raise RuntimeError("this reader's block has been entered already; call events() or subscribe() again")
+        self._reader = self._open()
+        if isinstance(self._reader, Lossless):
+            self._reader.owner = trio.lowlevel.current_task()
+        return self._reader
 
     async def __aexit__(self, *_: object) -> None:
         assert self._reader is not None
@@ -175,7 +197,8 @@ class SessionHandle:
 
     async def _wait(self, run: Run) -> RunResult[Any]:
         try:
-            await run.done.wait()
+            with waited_for(run):
+                await run.done.wait()
         except BaseException:
             grace = self._actor.agent.limits.stop_grace
             await stop_and_wait(run, "its caller was cancelled", grace)  # noqa: ASYNC102  # it shields itself
@@ -186,9 +209,10 @@ class SessionHandle:
         """Stop the open run, at once or when its round is over; whether there was one. The first reason wins."""
         if when not in ("now", "after_round"):
             raise ValueError(f"when is {when!r}; it is 'now' or 'after_round'")
+        check_reason(reason)
         self._actor.check_thread()
         run = self._actor.current
-        if run is None or run.outcome is not None:
+        if run is None or run.is_over:
             return False
         if when == "now":
             return run.stop(reason=reason)
@@ -224,7 +248,13 @@ class SessionHandle:
 
         An event's ``seq`` is the cursor. None starts now. Deltas of a reader that lags are melted together, and a
         reader far behind finds a ``Resync``. The stream ends when the session closes.
+
+        Raises:
+            RuntimeError: called from another thread.
+            TypeError, ValueError: the cursor is none that an event of this session has, or 0.
         """
+        self._actor.check_thread()
+        check_cursor(after, self._actor.value)
         hub = self._actor.hub
         return ReaderBlock(lambda: hub.read_after(after, self._actor.origin()))
 
@@ -236,7 +266,8 @@ class SessionHandle:
         """
         self._refuse_deadlock("wait_idle")
         while (run := self._actor.current) is not None and not self._actor.ended.is_set():
-            await run.done.wait()
+            with waited_for(run):
+                await run.done.wait()
             if self._actor.current is run:  # its end could not be told, and the session goes with it
                 await self._actor.ended.wait()
 
@@ -258,11 +289,7 @@ class SessionHandle:
     def _refuse_deadlock(self, verb: str) -> None:
         self._actor.check_thread()
         run = self._actor.current
-        if run is None or run.outcome is not None:
-            return
-        refuse_own_run(run, verb)
-        if run.stop_reason is None and self._actor.hub.reads_alone(trio.lowlevel.current_task()):
-            raise WouldDeadlock(
-                f"{verb}() inside the block of run {run.id} would wait for a run that waits to be read here; "
-                "read its events to the end, stop it, or leave the block first"
-            )
+        if run is not None:
+            refuse_hang(run, verb)
+        elif verb in ("ask", "proceed"):
+            self._actor.hub.refuse_reader(None, verb)

@@ -8,11 +8,13 @@ from typing import TypeVar
 
 import trio
 
+from agentrio.domain.errors import WouldDeadlock
 from agentrio.domain.events import DraftSnapshot, Event, Origin, Resync, StructuralEvent
 from agentrio.domain.parts import Part
 from agentrio.domain.state import SessionState, fold
 
 from .readers import Lossless, Merging, Reader
+from .supervise import log
 
 PENDING = 1024  # events that a live reader may lag behind, beside what is replayed to it
 KEPT = 4096  # structural events kept for ``events(after=)``; some hundred runs
@@ -42,10 +44,21 @@ class Hub:
 
     def tell(self, events: Sequence[Event]) -> None:
         """Publish events that are not structural: the path of every delta."""
+        broken: list[Reader] = []
         for reader in self._readers:
-            reader.put(events)
+            try:
+                reader.put(events)
+            except Exception:
+                broken.append(reader)
+                log.exception("a reader of session %s failed, and is closed", self.state.session.id)
         for tap in self._taps:
-            tap.put(events)
+            try:
+                tap.put(events)
+            except Exception:
+                broken.append(tap)
+                log.exception("a subscriber failed at an event of session %s, and is closed", self.state.session.id)
+        for reader in broken:  # it is its reader's loss, not the run's
+            reader.close()
 
     async def room(self, needed: Callable[[], bool] | None = None) -> None:
         """Wait until no reader of this session is full. Without a full one this is no checkpoint.
@@ -87,9 +100,16 @@ class Hub:
         """A reader has room again, or is gone."""
         self._waiting.unpark_all()
 
-    def reads_alone(self, task: trio.lowlevel.Task) -> bool:
-        """Whether this task is the one that the run may have to wait for."""
-        return any(isinstance(reader, Lossless) and reader.owner is task for reader in self._readers)
+    def refuse_reader(self, run: str | None, verb: str) -> None:
+        """Raise ``WouldDeadlock`` where this task waits for a run, an open one or the next, that waits for its reading.
+
+        It is known by having entered the block, or by having begun to iterate there; where another one iterates, that
+        one reads.
+        """
+        task = trio.lowlevel.current_task()
+        for reader in self._readers:
+            if isinstance(reader, Lossless) and reader.holds_back(run) and reader.read_by is task:
+                raise WouldDeadlock(reader.why_not_wait(verb))
 
     def end(self) -> None:
         """The session is over: every reader ends behind what it has, also one that joins later."""

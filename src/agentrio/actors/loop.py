@@ -19,13 +19,14 @@ from agentrio.domain.plan import (
     RunCalls,
     SkipCalls,
     Step,
+    ending,
     plan,
 )
-from agentrio.domain.state import RunState
+from agentrio.domain.state import Queued, RunState
 from agentrio.domain.status import Failure, RunResult, Status
 
 from .bench import Bench
-from .cell import current_run
+from .cell import current_run, nobody_reads
 from .model_calls import ModelCalls
 from .settle import round_ended, settle
 from .supervise import log, shielded
@@ -79,9 +80,8 @@ class Loop:
         while True:
             await trio.lowlevel.checkpoint_if_cancelled()
             await self._drain()
-            state = bench.state
-            if bench.run.stop_after_round is not None and not state.round_open and state.rounds > 0:
-                return self._finish_after_round()
+            if self._stops_after_round():
+                return Finish("cancelled", None, bench.state.text)
             step = plan(bench.session_state)
             assert step is not None
             if isinstance(step, Finish):
@@ -102,7 +102,7 @@ class Loop:
             case CallModel(round=number):
                 await self.models.call(number)
             case Inject(queued=queued):
-                await self._bench.emitter.emit(MessageAdded(self._bench.origin, queued.message, queued.queue))
+                await self._inject(queued)
             case ProposeCalls(calls=calls):
                 await self.calls.propose(calls)
             case RunCalls(segment=segment):
@@ -114,10 +114,22 @@ class Loop:
             case _:  # pragma: no cover - a write of a process that is gone: reconciling it comes with durable runs
                 raise NotImplementedError(f"a run of this process can't perform {step}")
 
-    def _finish_after_round(self) -> Finish:
-        run = self._bench.run
-        run.stop_reason = run.stop_reason or run.stop_after_round
-        return Finish("cancelled", None, self._bench.state.text)
+    async def _inject(self, queued: Queued) -> None:
+        """Add a queued message, unless the user takes it back before its turn has come."""
+        bench, id = self._bench, queued.message.id
+        added = MessageAdded(bench.origin, queued.message, queued.queue)
+        try:
+            await bench.emitter.emit_when_due(lambda: [added] if bench.waiting.join(id) else [])
+        finally:
+            bench.waiting.joining = None
+
+    def _stops_after_round(self) -> bool:
+        """Whether a round is over behind which the run is to stop. One that ended in a failure ends with that."""
+        state = self._bench.state
+        if self._bench.run.stop_after_round is None or state.round_open or state.rounds == 0:
+            return False
+        natural = ending(state)
+        return natural is None or natural.failure is None
 
     async def _end(self, finish: Finish | None) -> None:
         """Settle what is open, then end. The run is over when ``RunEnded`` is out: nothing awaits behind it."""
@@ -132,6 +144,7 @@ class Loop:
             self.crash = fault
         bench.run.outcome = self._state.result or self._result(finish)
         bench.run.works.clear()
+        bench.run.refuse_reader = nobody_reads  # a run that is kept keeps no session alive
         bench.run.done.set()
 
     async def _tell_end(self, finish: Finish | None) -> None:
@@ -140,7 +153,13 @@ class Loop:
             await self._begin()
         await self._settle()
         await self._drain()  # what was accepted before the end is queued before it, and counted
-        await bench.emitter.emit(RunEnded(bench.origin, self._result(finish)))
+        await bench.emitter.emit_when_due(lambda: [RunEnded(bench.origin, self._decide(finish))])
+
+    def _decide(self, finish: Finish | None) -> RunResult[Any]:
+        """The result, from here on for good: a stop that comes while it is committed comes too late."""
+        result = self._result(finish)
+        self._bench.run.decided = True
+        return result
 
     async def _settle(self) -> None:
         try:
@@ -188,12 +207,17 @@ class Loop:
         run = self._bench.run
         if self.crash is not None and run.stop_reason is None:
             return "error", Failure("error", f"The run crashed: {type(self.crash).__name__}.", "crashed")
+        if run.stop_reason is None and finish is not None and finish.failure is None:
+            run.stop_reason = run.stop_after_round or finish.reason
         if run.stop_reason is not None:
             return "cancelled", None
         if finish is not None:
             return finish.status, finish.failure
-        if run.scope.cancelled_caught:
-            limit = self.limits.deadline
-            return "error", Failure("error", f"The run did not end within its {limit:g} seconds.", "deadline", True)
-        run.stop_reason = "the task that hosts the session was cancelled"
-        return "cancelled", None
+        if not run.scope.cancelled_caught:
+            run.stop_reason = "the task that hosts the session was cancelled"
+            return "cancelled", None
+        limit = self.limits.deadline
+        if limit is None or run.scope.deadline > trio.current_time():
+            run.stop_reason = "its scope was cancelled"
+            return "cancelled", None
+        return "error", Failure("error", f"The run did not end within its {limit:g} seconds.", "deadline", True)

@@ -9,6 +9,7 @@ from typing import Literal
 import attrs
 import trio
 
+from agentrio.agent.agent import DeclaredModel
 from agentrio.agent.prompt import PromptContext, resolve_layers
 from agentrio.domain import ids
 from agentrio.domain.events import (
@@ -28,9 +29,10 @@ from agentrio.domain.parts import Part, Text, Thinking, ToolCall
 from agentrio.domain.render import ModelRequest, RequestInputs, render, request_chars
 from agentrio.domain.status import Failure, Status
 from agentrio.domain.usage import NO_USAGE, Usage
-from agentrio.providers.base import ModelResponse, ModelStream, PartDelta, ProviderError, Timeouts
+from agentrio.providers.base import ModelClient, ModelResponse, ModelStream, PartDelta, ProviderError, Timeouts
 
 from .bench import Bench
+from .supervise import Foreign, kind_of, log
 
 REQUEST_DELAYS = (0.5, 1.0, 2.0)  # seconds, plus jitter
 STREAM_DELAYS = (1.0, 2.0, 4.0)
@@ -99,11 +101,18 @@ class ModelCalls:
         bench = self._bench
         context = PromptContext(bench.session_state.session, bench.identity, bench.services)
         try:
-            system = await resolve_layers(bench.agent.prompt, context)
+            with Foreign("a prompt layer"):
+                system = await resolve_layers(bench.agent.prompt, context, self._ask_layer)
         except Exception as error:
-            return Failure("error", f"A prompt layer failed: {type(error).__name__}.", "dependency_failed")
+            log.warning("%s of agent %r failed", bench.run.asking, bench.agent.name, exc_info=error)
+            return Failure("error", f"A prompt layer failed: {kind_of(error)}.", "dependency_failed")
+        finally:
+            bench.run.asking = None
         tools = tuple(tool.spec for tool in bench.agent.tools)
         return RequestInputs(system, tools, self._max_tokens, bench.agent.thinking, bench.agent.temperature)
+
+    def _ask_layer(self, name: str) -> None:
+        self._bench.run.asking = f"prompt layer {name!r}"
 
     def _request(self, inputs: RequestInputs) -> ModelRequest:
         bench = self._bench
@@ -134,7 +143,7 @@ class ModelCalls:
         """The response worth keeping, after as many attempts as the schedule allows."""
         while True:
             try:
-                response = await self._stream(self._request(inputs))
+                response = await self._ask(self._request(inputs))
                 again = schedule.unusable(response)
             except ProviderError as error:
                 self._discard(error.code)
@@ -154,12 +163,21 @@ class ModelCalls:
         bench.hub.tell([event])
         await trio.sleep(retry.delay)
 
+    async def _ask(self, request: ModelRequest) -> ModelResponse:
+        run = self._bench.run
+        run.asking = f"the model {self._models[0].tag.model!r}"
+        try:
+            with Foreign(run.asking):
+                return await self._stream(request)
+        finally:
+            run.asking = None
+
     async def _stream(self, request: ModelRequest) -> ModelResponse:
         bench = self._bench
         self._attempt += 1
         limits = bench.limits
         model = self._models[0]
-        client = await bench.client(model)
+        client = await self._client(model)
         timeouts = Timeouts(limits.connect_timeout, limits.idle_timeout)
         async with client.stream(request, timeouts) as stream:
             message_id = ids.assistant_id(bench.run.id, bench.state.rounds, self._attempt)
@@ -173,6 +191,17 @@ class ModelCalls:
                     return stream.response()
                 if deltas:
                     hub.tell(self._events(message_id, deltas))
+
+    async def _client(self, model: DeclaredModel) -> ModelClient:
+        """The model's client. One that can't be opened is a failure that another model may not have."""
+        try:
+            return await self._bench.client(model)
+        except ProviderError:
+            raise
+        except Exception as error:
+            log.warning("the model %s could not be opened", model.tag, exc_info=error)
+            message = f"The model {model.tag.model} could not be opened: {kind_of(error)}."
+            raise ProviderError(message, code="dependency_failed") from error
 
     def _start(self, message: OpenMessage) -> None:
         bench = self._bench
@@ -211,7 +240,7 @@ class ModelCalls:
             self._discard_empty(response)
             await self._end(round, None, response)
             return
-        opened = self.take_open()
+        opened = self.open
         assert opened is not None
         message = Message(opened.id, "assistant", self.numbered(response.parts), opened.tag)
         await bench.emitter.emit(
@@ -225,6 +254,7 @@ class ModelCalls:
                 response.stop_detail,
             )
         )
+        self.take_open()  # not before it is told: a stop while it waits for its turn finds it still open
 
     def _discard_empty(self, response: ModelResponse) -> None:
         spent, self.discarded = self.discarded, NO_USAGE

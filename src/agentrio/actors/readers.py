@@ -120,7 +120,36 @@ class Lossless(Reader):
         self._run = run
         self._begun = run is None
         self._waited_for = False
-        self.owner: trio.lowlevel.Task | None = None
+        self.owner: trio.lowlevel.Task | None = None  # whose block it is
+        self._iterating: trio.lowlevel.Task | None = None  # who last began to iterate
+
+    def __aiter__(self) -> Lossless:
+        self._iterating = trio.lowlevel.current_task()
+        return self
+
+    @property
+    def read_by(self) -> trio.lowlevel.Task | None:
+        """The task that empties it: who waits for an event, or who iterates, or whose block it is."""
+        iterating = self._iterating
+        if iterating is not None and getattr(iterating.coro, "cr_frame", iterating) is None:
+            iterating = None  # it has ended
+        return self._task or iterating or self.owner
+
+    def holds_back(self, run: str | None) -> bool:
+        """Whether that run, or without one the next, has to wait for this reader if it is slow."""
+        return not self._ended and self._run in (None, run)
+
+    def why_not_wait(self, verb: str) -> str:
+        """What is told to its task, where that would wait for a run that waits for it."""
+        if self._run is None:
+            return (
+                f"{verb}() inside a subscription with on_lag='wait' would wait for a run that waits to be read here; "
+                "read in another task, or leave the subscription first"
+            )
+        return (
+            f"{verb}() inside the block of run {self._run} would wait for a run that waits to be read here; "
+            "read its events to the end, stop it, or leave the block first"
+        )
 
     def put(self, events: Sequence[Event]) -> None:
         if self._ended or not (self._begun or self._begins(events[0])):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal, TypeAlias
@@ -18,22 +19,20 @@ import trio
 from agentrio.agent.agent import Agent
 from agentrio.domain.errors import DeclarationError, SessionClosed
 from agentrio.domain.identity import Identity
-from agentrio.domain.keywords import keywords_told, no_such
+from agentrio.domain.keywords import keywords_told
 from agentrio.domain.state import Session
-from agentrio.domain.storable import check_session
 from agentrio.providers.base import PricedClient
 from agentrio.stores.base import NullJournal
 
+from .checks import agents_by_name, check_agent, check_opening, check_options, check_reading
 from .handle import ReaderBlock, SessionHandle
-from .models import Models
+from .models import Lease, Models
 from .readers import Dropping, Lossless, Merging, Reader
 from .session import SessionActor, Surroundings
-from .supervise import crashed, only_cancels, shielded
+from .supervise import crashed, log, only_cancels, refuse_other_thread, shielded
 from .tool_pool import ToolPool
 
 OnLag: TypeAlias = Literal["merge", "drop", "wait"]
-
-_LATER = ("store", "sinks", "mcp")
 
 LEAVING = 5.0  # seconds that models may take to close once the sessions have left
 LONGEST_GRACE = 10.0  # seconds added to the longest stop grace before a shutdown waits no longer
@@ -72,7 +71,8 @@ class Runtime:
     """Where sessions live. Made by ``open_runtime``."""
 
     def __init__(self, agents: Sequence[Agent[Any]], threads: int, rng: random.Random) -> None:
-        self._agents = _by_name(agents)
+        self._agents = agents_by_name(agents)
+        self._thread = threading.get_ident()
         self._pool = ToolPool(threads, self._exit)
         self._models = Models()
         self._rng = rng
@@ -119,26 +119,35 @@ class Runtime:
     ) -> SessionHandle:
         """A session that the runtime owns: it lives until ``close()``, or until the runtime ends.
 
-        Slow imports that the agent's model needs happen here, in a thread.
+        The agent's model and its fallbacks are opened here; slow imports that they need happen in a thread.
 
         Raises:
             DeclarationError: no agent of that name was given to ``open_runtime``; or it has a ``max_cost``, and one of
                 its models a price that can't be known.
             SessionClosed: the runtime is closing.
             ValueError, TypeError: the id is taken by a session that is open, differs from the value's, or is no text;
-                the value is no Session, or could not be stored (a ``CodecError`` that says where).
-            Exception: what opening the agent's model raised; the next use of the model tries again.
+                the value is no Session, or could not be stored (a ``CodecError`` that says where); the identity is no
+                Identity.
+            RuntimeError: called from another thread.
+            Exception: what opening one of the agent's models raised; the next use of the model tries again.
         """
-        declared = self._agent(agent)
+        self._check_thread()
+        declared = check_agent(agent, self._agents)
+        check_opening(id, value, identity)
         session = self._value(declared, id, value)
         self._check_free(session.id)
-        await self._open_models(declared)
-        self._check_free(session.id)
-        around = Surroundings(self._pool, self._models.client, self._rng, self._taps, NullJournal())
+        lease = self._models.lease()
+        try:
+            await self._open_models(declared, lease)
+            self._check_free(session.id)
+        except BaseException:
+            lease.release()
+            raise
+        around = Surroundings(self._pool, lease.client, self._rng, self._taps, NullJournal())
         actor = SessionActor(around, declared, session, identity, services)
         assert self._nursery is not None
         self._actors[session.id] = actor
-        self._nursery.start_soon(self._host, actor, name=f"session {session.id}")
+        self._nursery.start_soon(self._host, actor, lease, name=f"session {session.id}")
         try:
             await actor.ready.wait()
         except BaseException:  # nobody will have a handle to close it with
@@ -146,45 +155,33 @@ class Runtime:
             raise
         return SessionHandle(actor)
 
-    async def _open_models(self, agent: Agent[Any]) -> None:
-        """The agent's model; with a limit of money its fallbacks too, as each must be able to keep it."""
+    async def _open_models(self, agent: Agent[Any], lease: Lease) -> None:
+        """The agent's models; with a limit of money, each must be able to keep it."""
         limited = agent.limits.max_cost is not None
-        for model in agent.models if limited else (agent.model,):
-            client = await self._models.client(model)
+        for model in agent.models:
+            client = await lease.client(model)
             if limited and isinstance(client, PricedClient) and client.unpriced is not None:
                 raise DeclarationError(
                     f"Agent {agent.name!r}: Limits.max_cost can't be held, as what {model.tag.model} costs is not "
                     f"known: {client.unpriced}. Or leave max_cost out."
                 )
 
-    async def _host(self, actor: SessionActor) -> None:
+    async def _host(self, actor: SessionActor, lease: Lease) -> None:
         try:
             await actor.run()
         finally:
             del self._actors[actor.value.id]
-
-    def _agent(self, agent: Agent[Any] | str) -> Agent[Any]:
-        if isinstance(agent, Agent):
-            return agent
-        if agent not in self._agents:
-            known = ", ".join(sorted(self._agents)) or "none"
-            raise DeclarationError(
-                f"There is no agent {agent!r}; give an Agent(...), or the name of one that open_runtime(agents=[...]) "
-                f"was given: {known}."
-            )
-        return self._agents[agent]
+            lease.release()
 
     def _value(self, agent: Agent[Any], id: str | None, value: Session | None) -> Session:
-        if value is not None and not isinstance(value, Session):
-            raise TypeError(f"value is a {type(value).__name__}; give a Session, such as Session.from_json(text)")
-        if id is not None and (not isinstance(id, str) or not id):
-            raise TypeError(f"id is {id!r}; it is a text, or left out")
         if value is None:
             return Session(f"s_{secrets.token_hex(6)}" if id is None else id, agent.name)
-        if id is not None and id != value.id:
-            raise ValueError(f"id is {id!r} but the value's is {value.id!r}; leave id out")
-        check_session(value)
+        if value.agent not in ("", agent.name):
+            log.warning("session %s was begun by agent %r and goes on with %r", value.id, value.agent, agent.name)
         return value
+
+    def _check_thread(self) -> None:
+        refuse_other_thread(self._thread, "the runtime")
 
     def _check_free(self, id: str) -> None:
         if self.closing or self._nursery is None:
@@ -197,7 +194,9 @@ class Runtime:
 
         Raises:
             KeyError: there is none.
+            RuntimeError: called from another thread.
         """
+        self._check_thread()
         if id not in self._actors:
             raise KeyError(f"no session {id!r} is open")
         return SessionHandle(self._actors[id])
@@ -210,11 +209,14 @@ class Runtime:
         ``max_pending`` events puts a ``Resync`` in their place; ``drop`` drops deltas and counts them as ``dropped``,
         with a ``Resync`` where the other events alone are over ``max_pending``; ``wait`` slows the run down, and needs
         a ``session``. The stream ends when the runtime, or that session, does.
+
+        Raises:
+            KeyError: no such session is open.
+            TypeError, ValueError: an option is wrong; the message says which.
+            RuntimeError: called from another thread.
         """
-        if on_lag not in ("merge", "drop", "wait"):
-            raise ValueError(f"on_lag is {on_lag!r}; it is 'merge', 'drop' or 'wait'")
-        if on_lag == "wait" and session is None:
-            raise ValueError("on_lag='wait' would let one reader stop every session; name the session it reads")
+        self._check_thread()
+        check_reading(session, on_lag, max_pending)
         if session is None:
             return ReaderBlock(lambda: self._tap(on_lag, max_pending))
         hub = self._actors[self.session(session).id].hub
@@ -255,6 +257,7 @@ class Runtime:
 
     async def wait_quiet(self) -> None:
         """Wait until no run is open and no tool runs, waited for or not."""
+        self._check_thread()
         for actor in tuple(self._actors.values()):
             await SessionHandle(actor).wait_idle()
         await self._pool.wait_quiet()
@@ -264,6 +267,7 @@ class Runtime:
 
         The block of ``open_runtime`` goes on; leaving it ends the pool and the models.
         """
+        self._check_thread()
         self.closing = True
         actors = tuple(self._actors.values())
         for actor in actors:
@@ -273,30 +277,6 @@ class Runtime:
         with shielded(grace + LONGEST_GRACE):
             for actor in actors:
                 await actor.ended.wait()
-
-
-def _by_name(agents: Sequence[Agent[Any]]) -> dict[str, Agent[Any]]:
-    made: dict[str, Agent[Any]] = {}
-    if isinstance(agents, str | Agent):
-        raise DeclarationError(f"open_runtime: agents is a {type(agents).__name__}; put it into a list.")
-    for agent in agents:
-        if not isinstance(agent, Agent):
-            raise DeclarationError(f"open_runtime: {agent!r} among the agents is none; give Agent(...) objects.")
-        if agent.name in made:
-            raise DeclarationError(f"open_runtime: two agents are called {agent.name!r}; rename one.")
-        made[agent.name] = agent
-    return made
-
-
-def _check_options(threads: int, later: dict[str, Any]) -> None:
-    if not trio.lowlevel.in_trio_run():
-        raise RuntimeError("agentrio runs on Trio, and no Trio loop runs here; begin with trio.run(main)")
-    for key in later:
-        if key in _LATER:
-            raise DeclarationError(f"open_runtime: {key}= is not supported by this version; leave it out.")
-        raise DeclarationError(no_such("open_runtime", key, ("agents", "threads", "rng")))
-    if not isinstance(threads, int) or threads < 1:
-        raise DeclarationError(f"open_runtime: threads is {threads!r}; it must be a whole number of at least 1.")
 
 
 def _reader(on_lag: OnLag, max_pending: int, forget: Any, room: Any) -> Reader:
@@ -327,7 +307,7 @@ async def open_runtime(
         RuntimeError: no Trio loop runs here.
         RuntimeCrashed: a fault of the runtime itself; what the body raised comes unwrapped.
     """
-    _check_options(threads, later)
+    check_options(threads, rng, later)
     runtime = Runtime(agents, threads, random.Random() if rng is None else rng)
     body: list[BaseException] = []
     group: BaseExceptionGroup[BaseException] | None = None

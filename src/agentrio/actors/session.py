@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeAlias, assert_never
 
 import attrs
@@ -28,12 +29,14 @@ from agentrio.stores.base import Journal
 
 from .bench import Bench
 from .cell import Run, current_run
+from .checks import check_fits, fixed_chars
 from .emit import Emitter
 from .hub import Hub
 from .loop import Loop
 from .readers import Reader
 from .supervise import log, only_cancels, refuse_other_thread, shielded
 from .tool_pool import ToolPool
+from .waiting import Waiting
 
 MAILBOX = 64  # commands that may wait; they are taken at once, so more is a runaway caller
 MOST_QUEUED = 1000  # messages that may wait; no run answers as many, and every new one copies the queue
@@ -104,9 +107,10 @@ class SessionActor:
         self.ended: trio.Event = trio.Event()
         self._memo = RenderMemo()
         self._queued = state.session.queued_total
+        self._fixed_chars = fixed_chars(agent)
         self._nursery: trio.Nursery | None = None
         self._shield = trio.CancelScope(shield=True)  # its deadline is set when the session closes
-        self._underway: set[str] = set()  # messages accepted whose command was not carried out yet
+        self._waiting = Waiting()
         self._owed = 0  # commands accepted and not carried out yet
         self._carried_out = trio.lowlevel.ParkingLot()
         self._send, self._inbox = trio.open_memory_channel[_Queue | _Unqueue](MAILBOX)
@@ -151,14 +155,21 @@ class SessionActor:
 
     def _accept(self, prompt: tuple[Any, ...]) -> Run:
         self.check_usable()
-        if self.current is not None:
-            raise SessionBusy(
-                f"session {self.value.id} has a run already ({self.current.id}); {_instead(self.current)}"
-            )
+        run = self.current
+        if run is not None:
+            raise SessionBusy(f"session {self.value.id} has a run already ({run.id}); {_instead(run)}")
+        resting = self.hub.state.open_run
+        if resting is not None:
+            raise SessionBusy(f"session {self.value.id} has a run that rests ({resting.id}), and has not ended")
         id = ids.run_id(self.value.id, self.value.runs + 1)
-        message = user_message(ids.prompt_id(id), *prompt) if prompt else None
+        message = self._message(ids.prompt_id(id), *prompt) if prompt else None
         run = Run(id, self.value.id, copy_context())
         return self._begin(run, Loop(self._bench(run), message, self.agent.limits, self._drain))
+
+    def _message(self, id: str, *content: Any) -> Message:
+        message = user_message(id, *content)
+        check_fits(message, self._fixed_chars, self.agent.limits)
+        return message
 
     def resume(self, open_run: RunState) -> Run:
         """Go on with the open run of the state that this session started from: its events end where a process did."""
@@ -171,6 +182,7 @@ class SessionActor:
             run.scope.deadline = trio.current_time() + loop.limits.deadline
         assert self._nursery is not None
         self.current, self.loop = run, loop
+        run.refuse_reader = partial(self.hub.refuse_reader, run.id)
         self._nursery.start_soon(self._work, loop, name=f"run {run.id}")
         return run
 
@@ -181,7 +193,7 @@ class SessionActor:
             NothingToProceed: it ends with a finished answer, and nothing is queued.
         """
         self.check_usable()
-        waiting = self.value.queue or self._underway
+        waiting = self._waiting.any(self._queue_ids())
         if self.current is None and not waiting and not answerable(self.value.messages):
             where = "ends with a finished answer" if self.value.messages else "has no message yet"
             raise NothingToProceed(f"session {self.value.id} {where}, and nothing is queued; ask() it something")
@@ -201,6 +213,7 @@ class SessionActor:
             around.client,
             around.rng,
             self._memo,
+            self._waiting,
         )
 
     async def _work(self, loop: Loop) -> None:
@@ -222,7 +235,9 @@ class SessionActor:
         """Raise where the session can't take anything on."""
         self.check_thread()
         if self.crash is not None:
-            raise SessionCrashed(f"session {self.value.id} crashed; open a new one from its value") from self.crash
+            raise SessionCrashed(
+                f"session {self.value.id} crashed; close() it, and open a new one from its value"
+            ) from self.crash
         if self.closing or self._nursery is None:
             raise SessionClosed(f"session {self.value.id} is closed; its value can be opened again")
 
@@ -241,24 +256,29 @@ class SessionActor:
         """
         self.check_usable()
         parts = checked(content, self.agent.limits.max_image_bytes)
-        if len(self.value.queue) + len(self._underway) >= MOST_QUEUED:
+        if len(self.value.queue) + len(self._waiting.underway) >= MOST_QUEUED:
             raise SessionBusy(
                 f"session {self.value.id} has {MOST_QUEUED} messages queued; let runs answer them, or unqueue() some"
             )
-        message = user_message(ids.queued_id(self.value.id, self._queued + 1), parts)
+        message = self._message(ids.queued_id(self.value.id, self._queued + 1), parts)
         self._mail(_Queue(message, queue, mode))
         self._queued += 1
-        self._underway.add(message.id)
+        self._waiting.underway.add(message.id)
         return Receipt(message.id, queue, None if self.current is None else self.current.id)
 
     def unqueue(self, message_id: str) -> bool:
         """Take a waiting message back; whether it was still waiting."""
         self.check_usable()
-        waiting = message_id in self._underway or any(item.message.id == message_id for item in self.value.queue)
-        if waiting:
-            self._mail(_Unqueue(message_id))
-            self._underway.discard(message_id)
-        return waiting
+        if not isinstance(message_id, str):
+            raise TypeError(f"message_id is a {type(message_id).__name__}; give the one of a Receipt")
+        if not self._waiting.may_take_back(message_id, self._queue_ids()):
+            return False
+        self._mail(_Unqueue(message_id))
+        self._waiting.taken_back.add(message_id)
+        return True
+
+    def _queue_ids(self) -> list[str]:
+        return [item.message.id for item in self.value.queue]
 
     def _mail(self, mail: _Queue | _Unqueue) -> None:
         try:
@@ -313,11 +333,12 @@ class SessionActor:
         match mail:
             case _Queue(message=message, queue=queue, mode=mode):
                 await self.emitter.emit_when_due(lambda: [MessageQueued(self._origin_now(), message, queue, mode)])
-                self._underway.discard(message.id)
+                self._waiting.underway.discard(message.id)
                 if mode == "interrupt" and self.loop is not None:
                     self.loop.calls.interrupt()
             case _Unqueue(message_id=message_id):
                 await self.emitter.emit_when_due(lambda: self._unqueued(message_id))
+                self._waiting.taken_back.discard(message_id)
             case _:
                 assert_never(mail)
 
@@ -347,7 +368,7 @@ def _instead(run: Run) -> str:
     if current_run.get() is run:  # wait_idle() would be refused here
         return "a tool of that run can steer() it, or queue a follow_up()"
     if run.stopping:
-        return "it is stopping: await its wait(), or the session's wait_idle(), and then begin the next"
+        return f"it is stopping{run.held_up}: await its wait(), or the session's wait_idle(), and then begin the next"
     return "steer() it, queue a follow_up(), or wait_idle()"
 
 

@@ -42,6 +42,58 @@ def cancel_is_pending() -> bool:
     return trio.current_effective_deadline() == -float("inf")
 
 
+class ForeignError(RuntimeError):
+    """Foreign code raised what is neither an error nor a cancel that was asked for; that is chained."""
+
+
+class Foreign:
+    """``with Foreign("a prompt layer"):`` round code that is not ours: what it raises comes out as an ``Exception``.
+
+    An exit of the program passes as it is, and so does a cancel that was asked for of this task. All else that does
+    not derive from ``Exception`` is a failure of that code: a cancel of another library, or one of Trio's that it let
+    out of a scope of its own. Unconverted it would end the session, and its neighbours with it.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if error is None or isinstance(error, Exception):
+            return
+        raised = _passes_or_fails(self._what, error)
+        if raised is not error:
+            raise raised
+
+
+def _passes_or_fails(what: str, error: BaseException) -> BaseException:
+    exits, rest = split(error, EXITS)
+    if exits is not None:
+        return exits
+    cancels = split(rest, trio.Cancelled)[0] if cancel_is_pending() else None
+    if cancels is not None:  # nobody would look at a failure beside it
+        return cancels
+    made = ForeignError(f"{what} raised {type(error).__name__}, which is neither an error nor a cancel of its run")
+    made.__cause__ = error
+    return made
+
+
+def kind_of(error: Exception) -> str:
+    """The name of what foreign code raised."""
+    return type(error.__cause__ if isinstance(error, ForeignError) else error).__name__
+
+
+def split(
+    error: BaseException | None, kinds: type[BaseException] | tuple[type[BaseException], ...]
+) -> tuple[BaseException | None, BaseException | None]:
+    """The part of an error that is of these kinds, and the rest."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(kinds)
+    return (error, None) if isinstance(error, kinds) else (None, error)
+
+
 def only_cancels(error: BaseException) -> bool:
     """Whether this is a cancel, or a group of nothing else."""
     return without(error, trio.Cancelled) is None
@@ -49,9 +101,7 @@ def only_cancels(error: BaseException) -> bool:
 
 def without(error: BaseException | None, kinds: type[BaseException]) -> BaseException | None:
     """What is left of an error, or of a group, without these kinds."""
-    if isinstance(error, BaseExceptionGroup):
-        return error.split(kinds)[1]
-    return None if isinstance(error, kinds) else error
+    return split(error, kinds)[1]
 
 
 def crashed(

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, cast
 import attrs
 import trio
 
-from .supervise import EXITS, cancel_is_pending, log, shielded
+from .supervise import EXITS, cancel_is_pending, log, shielded, split
 
 MOST_ORPHANED_THREADS = 32  # the thread limiter grows by one for each, up to here
 PATIENCE = 1.0  # seconds; a closing runtime names the tools it waits for after this
@@ -179,11 +179,11 @@ class ToolPool:
         Everything else is a failure of the tool, also what does not derive from ``Exception``: a cancel of another
         library, or one of Trio's that the tool let out of a scope of its own.
         """
-        exits, rest = _split(error, EXITS)
+        exits, rest = split(error, EXITS)
         if exits is not None:
             self._exiting = True  # the runs are cancelled from here, and settle while the pool is still there
             self._leave(exits)
-        cancels, own = _split(rest, trio.Cancelled) if cancel_is_pending() else (None, rest)
+        cancels, own = split(rest, trio.Cancelled) if cancel_is_pending() else (None, rest)
         if own is not None:
             work.error = own if isinstance(own, Exception) else _wrapped(own)
             work.ended = "raised"
@@ -258,15 +258,6 @@ class _ThreadSlot:
         self.work.in_thread = False
         self.work.nobody_waits()
         self.back(self.work)
-
-
-def _split(
-    error: BaseException | None, kinds: type[BaseException] | tuple[type[BaseException], ...]
-) -> tuple[BaseException | None, BaseException | None]:
-    """The part of an error that is of these kinds, and the rest."""
-    if isinstance(error, BaseExceptionGroup):
-        return error.split(kinds)
-    return (error, None) if isinstance(error, kinds) else (None, error)
 
 
 def _wrapped(error: BaseException) -> RuntimeError:

@@ -79,8 +79,10 @@ def check_layers(agent: str, layers: Sequence[object]) -> tuple[PromptLayer, ...
     return tuple(made)
 
 
-async def resolve_layers(layers: Sequence[PromptLayer], context: PromptContext) -> tuple[SystemBlock, ...]:
-    """The prompt for one round.
+async def resolve_layers(
+    layers: Sequence[PromptLayer], context: PromptContext, asking: Callable[[str], None] = lambda name: None
+) -> tuple[SystemBlock, ...]:
+    """The prompt for one round. ``asking`` is told the name of each function layer before it is asked.
 
     Raises:
         Exception: whatever a function layer raised; and TypeError where one gave no text.
@@ -90,6 +92,7 @@ async def resolve_layers(layers: Sequence[PromptLayer], context: PromptContext) 
     marked = max((index for index, layer in enumerate(static) if layer.cache and layer.text), default=-1)
     blocks = [SystemBlock(str(layer.text), index == marked) for index, layer in enumerate(static) if layer.text]
     for layer in dynamic:
+        asking(layer.name)
         text = await _ask(layer, context)
         if text:
             blocks.append(SystemBlock(text))

@@ -202,7 +202,8 @@ async def test_what_ignores_a_stop_is_named(
             async for event in run:
                 if isinstance(event, RoundStarted):
                     break
-        assert "it waits for prompt layer 'weather', which ignores that" in caplog.text
+        told = "run s-r1 was stopped and waits for prompt layer 'weather', which ignores that"
+        assert told in caplog.text
         with pytest.raises(
             SessionBusy, match=r"it is stopping and waits for prompt layer 'weather', which ignores that"
         ):
@@ -214,3 +215,22 @@ async def test_what_ignores_a_stop_is_named(
         outcome: Any = await run.wait()
         assert outcome.status == "cancelled"
         assert (await session.ask("Again.")).text == "Hi."
+
+
+async def test_what_holds_up_a_session_that_closes_is_named(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The runtime's block can't be left before it gives in, and somebody has to know why."""
+
+    async def deaf(context: Any) -> str:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(60)
+        return ""
+
+    agent = Agent(model=Scripted([]), prompt=[prompt_layer("weather", deaf)])
+    async with open_runtime() as runtime:
+        async with runtime.open_session(agent, id="s") as session:
+            run = await session.start("Go.")
+            await trio.testing.wait_all_tasks_blocked()
+        assert "run s-r1 was stopped and waits for prompt layer 'weather'" in caplog.text
+    assert run.result.status == "cancelled"

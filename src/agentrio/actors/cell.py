@@ -13,7 +13,7 @@ import trio
 from agentrio.domain.errors import RunNotEnded, RunSuspendedError, WouldDeadlock
 from agentrio.domain.status import RunResult, Suspension
 
-from .supervise import refuse_other_thread
+from .supervise import log, refuse_other_thread
 from .tool_pool import Work
 
 current_run: ContextVar[Run | None] = ContextVar("agentrio_current_run", default=None)
@@ -64,6 +64,11 @@ class Run:
     def held_up(self) -> str:
         """What is told of the code that a stopped run waits for; nothing where it waits for none."""
         return "" if self.asking is None else f" and waits for {self.asking}, which ignores that"
+
+    def warn_if_held_up(self) -> None:
+        """Name the code that a stopped run still waits for when its grace is over; nobody else would."""
+        if self.asking is not None and not self.done.is_set():
+            log.warning("run %s was stopped%s; until it does, its session can't end", self.id, self.held_up)
 
     @property
     def stopping(self) -> bool:

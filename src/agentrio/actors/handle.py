@@ -17,7 +17,7 @@ from .cell import Run, check_reason, refuse_hang, waited_for
 from .checks import check_cursor
 from .readers import Lossless, Reader
 from .session import Content, Receipt, SessionActor
-from .supervise import log, refuse_other_thread, shielded
+from .supervise import refuse_other_thread, shielded
 
 SETTLED = 1.0  # seconds beyond the stop grace that a left block waits for its run's end
 
@@ -117,8 +117,7 @@ async def stop_and_wait(run: Run, reason: str, grace: float) -> None:
     run.stop(reason=reason)
     with shielded(grace + SETTLED):
         await run.done.wait()
-    if run.asking is not None and not run.done.is_set():
-        log.warning("run %s goes on although it was stopped: it waits for %s, which ignores that", run.id, run.asking)
+    run.warn_if_held_up()
 
 
 class ReaderBlock(_Block):
@@ -282,9 +281,12 @@ class SessionHandle:
 
     async def close_quietly(self) -> None:
         """Close on the way out: waits for the end even under a cancel."""
+        run = self._actor.current
         self._actor.close()
         with shielded(self._actor.agent.limits.stop_grace + SETTLED):
             await self._actor.ended.wait()
+        if run is not None:
+            run.warn_if_held_up()
 
     def _refuse_deadlock(self, verb: str) -> None:
         self._actor.check_thread()

@@ -234,6 +234,16 @@ class _Trap(list[Any]):
         raise RuntimeError("secret")
 
 
+class _OddTrap(list[Any]):
+    def __iter__(self) -> Any:
+        raise asyncio.CancelledError("secret")
+
+
+class _Exit(list[Any]):
+    def __iter__(self) -> Any:
+        raise SystemExit(3)
+
+
 class _Moody:
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError("secret")
@@ -262,6 +272,7 @@ def _with(part: Any, name: str, value: Any) -> Any:
         lambda: [Text("see"), _with(Text("a"), "text", 5)],
         lambda: _raise(_Speechless()),
         _Trap,
+        _OddTrap,
         _Moody,
         lambda: [_Moody()],
         _Shapeless,
@@ -294,6 +305,27 @@ async def test_what_can_not_be_read_fails_its_call_and_nothing_else(
         await run.wait()
         paid = other.value.messages[2].parts[0]
     assert (run.result.text, paid) == ("Paid.", ToolResult("c_" + run.id + "_1_0", "pay", "succeeded", (Text("paid"),)))
+
+
+async def test_an_exit_is_one_also_where_a_result_is_read(autojump_clock: trio.testing.MockClock) -> None:
+    """It is meant for the process, whichever code of the tool's raises it; the run gets its end first."""
+
+    async def give(ctx: ToolContext) -> Any:
+        return _Exit()
+
+    agent = Agent(model=Scripted([[call("give")], "Never."]), tools=[read_named("give", give)])
+    values = []
+    with pytest.raises(SystemExit):
+        async with open_runtime() as runtime, runtime.open_session(agent) as session:
+            run = await session.start("Go.")
+            try:
+                await trio.sleep_forever()
+            finally:
+                values.append((run, session))
+    run, session = values[0]
+    (result,) = session.value.messages[-1].parts
+    assert isinstance(result, ToolResult)
+    assert (run.result.status, said(result)) == ("cancelled", "cancelled")
 
 
 @pytest.mark.parametrize(

@@ -20,27 +20,29 @@ from agentrio.domain.limits import Limits
 from agentrio.domain.parts import CallCategory, CallError, ToolCall, ToolResult
 from agentrio.domain.state import CallState
 
-from .supervise import log, their_traceback
+from .supervise import EXITS, log, their_traceback
 from .tool_pool import Why, Work
 
 INTERRUPTED = "Skipped due to queued user message."
 
 
 def result_of(call: CallState, work: Work, limits: Limits) -> ToolResult:
-    """The result of a call whose work has ended, or is no longer waited for. It raises nothing.
+    """The result of a call whose work has ended, or is no longer waited for. It raises nothing but exits.
 
     What a tool returned or raised may have code of its own (a list, a string, an attribute of its making), which runs
     where it is read: whatever that raises fails this call, and not the pool in whose task it is read.
     """
+    if work.ended not in ("returned", "raised"):
+        return stopped(call, work.why)
     try:
         if work.ended == "returned":
             return _returned(call.call, work.value, limits)
-        if work.ended == "raised":
-            return failed(call.call, shorten(_raised(call.call, work.error), limits.max_output_chars))
-    except Exception as error:
+        return failed(call.call, shorten(_raised(call.call, work.error), limits.max_output_chars))
+    except EXITS:
+        raise
+    except BaseException as error:  # noqa: ASYNC103  # nothing is awaited in it: a cancel too is of the tool's making
         log.warning("what tool %r of call %s gave can't be read", call.call.name, call.call.id, exc_info=error)
-        return failed(call.call, failure(ResultError("it can't be read")))
-    return stopped(call, work.why)
+    return failed(call.call, failure(ResultError("it can't be read")))
 
 
 def _returned(call: ToolCall, value: Any, limits: Limits) -> ToolResult:

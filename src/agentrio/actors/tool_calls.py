@@ -30,8 +30,9 @@ from agentrio.domain.parts import CallError, Image, ToolCall, ToolResult
 from agentrio.domain.state import CallState, SessionState
 
 from .bench import Bench
-from .call_results import failed, result_of
+from .call_results import failed, result_of, stopped
 from .cell import current_run
+from .supervise import EXITS
 from .tool_pool import Why, Work
 
 NAME_SHOWN = 80  # characters of a tool's name that there is not; models make up names of any length
@@ -200,7 +201,11 @@ class ToolCalls:
     def _conclude(self, item: Item) -> None:
         bench, work = self._bench, item.work
         assert work is not None
-        item.result = result_of(item.call, work, bench.limits)
+        try:
+            item.result = result_of(item.call, work, bench.limits)
+        except EXITS:
+            item.result = stopped(item.call, work.why)  # or the run, while it settles, would read it again
+            raise
         if work.ended in ("returned", "raised"):  # one that was cut off is in no state to be remembered
             item.patches = item.context.patches
         work.forget()

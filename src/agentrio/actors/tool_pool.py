@@ -169,6 +169,8 @@ class ToolPool:
         """Tell whoever waits. A fault of theirs is not the pool's, which has calls of other sessions in it."""
         try:
             work.report(work)
+        except EXITS as exits:  # what the tool returned may raise it where it is read
+            self._exit(exits)
         except Exception:
             log.exception("the end of a call of tool %r of session %s could not be told", work.name, work.session)
         work.forget()
@@ -181,13 +183,16 @@ class ToolPool:
         """
         exits, rest = split(error, EXITS)
         if exits is not None:
-            self._exiting = True  # the runs are cancelled from here, and settle while the pool is still there
-            self._leave(exits)
+            self._exit(exits)
         cancels, own = split(rest, trio.Cancelled) if cancel_is_pending() else (None, rest)
         if own is not None:
             work.error = own if isinstance(own, Exception) else _wrapped(own)
             work.ended = "raised"
         return cancels
+
+    def _exit(self, exits: BaseException) -> None:
+        self._exiting = True  # the runs are cancelled from here, and settle while the pool is still there
+        self._leave(exits)
 
     async def _in_task(self, work: Work) -> Any:
         await trio.lowlevel.checkpoint_if_cancelled()

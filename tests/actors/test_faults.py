@@ -104,6 +104,27 @@ async def test_a_journal_that_fails_ends_its_session_alone(
         assert (await other.ask("You?")).text == "Fine."
 
 
+async def test_a_run_that_can_not_settle_is_told_to_its_end_all_the_same(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The round is closed before the run, whatever became of what was open in it."""
+
+    async def broken(*args: Any, **options: Any) -> None:
+        await trio.lowlevel.checkpoint()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("agentrio.actors.loop.settle", broken)
+    async with open_runtime() as runtime, runtime.open_session(Agent(model=Scripted(["Hi."]))) as session:
+        async with session.run("Go.") as run:
+            events = []
+            async for event in run:
+                events.append(event)
+                if isinstance(event, MessageStarted):
+                    run.stop()
+    assert names(events)[-2:] == ["RoundEnded", "RunEnded"]
+    assert run.result.status == "cancelled"
+
+
 async def test_a_command_that_fails_ends_its_session_alone(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

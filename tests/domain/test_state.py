@@ -296,7 +296,7 @@ def test_a_pause_that_asks_for_calls_is_no_half_of_the_answer_behind_them() -> N
 
 def test_a_suspended_run_is_open_and_its_end_ends_the_rest() -> None:
     """Suspended is not ended; an ended run stays to be looked at."""
-    resting = fold(*started(), RunSuspended(ORIGIN, "reconciling", ("c1",)))
+    resting = fold(*started()[:2], RunSuspended(ORIGIN, "reconciling", ("c1",)))
     result: RunResult[Any] = RunResult("s-r1", "cancelled")
     over = fold(RunEnded(ORIGIN, result), start=resting)
 
@@ -324,15 +324,15 @@ OF_A_RUN: list[Event] = [
 @pytest.mark.parametrize("event", OF_A_RUN, ids=lambda event: type(event).__name__)
 def test_an_event_of_a_run_that_is_not_open_is_refused(event: Event) -> None:
     """A late result must not land in another run, nor after the end."""
-    over = fold(*started(), RunEnded(ORIGIN, RunResult("s-r1", "succeeded")))
+    over = fold(*started()[:2], RunEnded(ORIGIN, RunResult("s-r1", "succeeded")))
     other = fold(RunStarted(Origin("s", "agent", "s-r2"), "m", "p", None, Limits()), start=over)
 
     with pytest.raises(ValueError, match="no run is open"):
-        reduce(EMPTY, event)
+        fold(event, start=EMPTY)
     with pytest.raises(ValueError, match="no run is open"):
-        reduce(over, event)
+        fold(event, start=over)
     with pytest.raises(ValueError, match="is of run 's-r1', but the open run is 's-r2'"):
-        reduce(other, event)
+        fold(event, start=other)
 
 
 @pytest.mark.parametrize("event", OF_A_RUN[4:7], ids=lambda event: type(event).__name__)
@@ -347,5 +347,37 @@ def test_a_second_run_is_refused_while_one_is_open() -> None:
     second = RunStarted(Origin("s", "agent", "s-r2"), "m", "p", None, Limits())
     with pytest.raises(ValueError, match=r"RunStarted .* is of run 's-r2', but the open run is 's-r1'"):
         fold(*started(), second)
-    with pytest.raises(ValueError, match="can't come while run 's-r1' is open"):
+    with pytest.raises(ValueError, match=r"RunStarted 4 can't come in open round 1 of the open run 's-r1'"):
         fold(*started(), started()[0])
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        ([*started(), RoundStarted(ORIGIN, 2)], "RoundStarted 4 can't come in open round 1"),
+        ([*started()[:2], RoundStarted(ORIGIN, 2)], "RoundStarted 3 can't come behind round 0"),
+        ([*started()[:2], RoundEnded(ORIGIN, 1)], "RoundEnded 3 can't come behind round 0"),
+        ([*started()[:2], MessageCompleted(ORIGIN, ANSWER)], "MessageCompleted 3 can't come behind round 0"),
+        ([*started(), RunEnded(ORIGIN, RunResult("s-r1", "succeeded"))], "RunEnded 4 can't come in open round 1"),
+    ],
+)
+def test_rounds_open_and_close_one_by_one_before_the_end(events: list[Event], words: str) -> None:
+    """A journal in which they don't is no record of a run, and folding it would make up a state."""
+    with pytest.raises(ValueError, match=words):
+        fold(*events)
+
+
+@pytest.mark.parametrize("seq", [0, 3, 5])
+def test_a_hole_or_a_step_back_is_refused(seq: int) -> None:
+    """What was lost, or came twice, must be noticed: the cursor counts without a gap."""
+    state = fold(*started())
+    with pytest.raises(ValueError, match=rf"RoundEnded {seq} of session 's' can't come where event 4 of session 's'"):
+        reduce(state, RoundEnded(ORIGIN, 1, seq=seq))
+
+
+def test_an_event_of_another_session_is_refused() -> None:
+    """Two journals that were mixed up are no conversation; deltas, which change nothing, pass."""
+    other = Origin("t", "agent", "s-r1")
+    with pytest.raises(ValueError, match="MessageUnqueued 1 of session 't' can't come where event 1 of session 's'"):
+        reduce(EMPTY, MessageUnqueued(other, "q", seq=1))
+    assert reduce(EMPTY, TextDelta(other, 9, "m", 0, 0, "x")) is EMPTY

@@ -167,6 +167,8 @@ class Loop:
         except Exception as fault:  # the end must come all the same
             log.exception("run %s crashed while it settled", self._bench.run.id)
             self.crash = fault
+            if self._bench.state.round_open:
+                await self._bench.emitter.emit(round_ended(self._bench, self.models.discarded))
 
     @property
     def settled(self) -> bool:

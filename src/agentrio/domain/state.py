@@ -146,7 +146,8 @@ def reduce(state: SessionState, event: Event) -> SessionState:
     """The state after an event. Events that are not structural change nothing.
 
     Raises:
-        ValueError: the event can't follow this state: its run is not open, or another one is, or its call is unknown.
+        ValueError: the event can't follow this state: it is of another session or not the next one, its run is not
+            open or another one is, its round is open already or not at all, or its call is unknown.
     """
     return fold(state, (event,))
 
@@ -158,13 +159,24 @@ def fold(state: SessionState, events: Sequence[Event]) -> SessionState:
         ValueError: as ``reduce``.
     """
     told: list[CallEvent] = []  # neighbours that change nothing but calls
+    session, seq = state.session.id, state.session.seq
     for event in events:
+        if event.structural:
+            seq += 1
+            if event.seq != seq or event.origin.session != session:
+                raise _out_of_place(event, session, seq)
         if isinstance(event, CallProposed | CallStarted | CallFinished):
             told.append(event)
         elif event.structural:
             state = _fold(_fold_calls(state, told), event)
             told = []
     return _fold_calls(state, told)
+
+
+def _out_of_place(event: Event, session: str, seq: int) -> ValueError:
+    """A hole or a step back would make another conversation of a journal without a word."""
+    came = f"{type(event).__name__} {event.seq} of session {event.origin.session!r}"
+    return ValueError(f"{came} can't come where event {seq} of session {session!r} is the next")
 
 
 def _fold(state: SessionState, event: Event) -> SessionState:
@@ -197,7 +209,7 @@ def _fold_run(state: SessionState, run: RunState, event: Event) -> SessionState:
     match event:
         case MessageAdded():
             return _add_message(state, run, event)
-        case RoundStarted(round=number):
+        case RoundStarted(round=number) if not run.round_open and number == run.rounds + 1:
             return _run(
                 _past_interrupts(state),
                 run,
@@ -211,16 +223,17 @@ def _fold_run(state: SessionState, run: RunState, event: Event) -> SessionState:
                 raw_stop_reason=None,
                 stop_detail=None,
             )
-        case MessageCompleted():
+        case MessageCompleted() if run.round_open:
             return _complete(state, run, event)
-        case RoundEnded():
+        case RoundEnded() if run.round_open:
             return _end_round(state, run, event)
         case RunSuspended(reason=reason, pending=pending):
             return _run(state, run, event, suspension=Suspension(run.id, reason, pending))
-        case RunEnded(result=ending):
+        case RunEnded(result=ending) if not run.round_open:
             return _run(state, run, event, result=ending, suspension=None)
         case _:
-            raise ValueError(f"{type(event).__name__} {event.seq} can't come while run {run.id!r} is open")
+            place = f"in open round {run.rounds}" if run.round_open else f"behind round {run.rounds}"
+            raise ValueError(f"{type(event).__name__} {event.seq} can't come {place} of the open run {run.id!r}")
 
 
 def _add_message(state: SessionState, run: RunState, event: MessageAdded) -> SessionState:

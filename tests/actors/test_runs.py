@@ -7,9 +7,22 @@ from typing import Any
 import pytest
 import trio
 
-from agentrio import Agent, Limits, RunFailed, Scripted, Usage, open_runtime, prompt_layer, read_tool, write_tool
+from agentrio import (
+    Agent,
+    Limits,
+    RunFailed,
+    Scripted,
+    Session,
+    ToolContext,
+    Usage,
+    open_runtime,
+    prompt_layer,
+    read_tool,
+    write_tool,
+)
 from agentrio.domain.parts import RawBlock, Text, Thinking, ToolResult
 from agentrio.events import (
+    Compacted,
     MessageCompleted,
     MessageDiscarded,
     MessageStarted,
@@ -20,7 +33,21 @@ from agentrio.events import (
 )
 from agentrio.providers.base import ModelResponse
 from agentrio.providers.scripted import Reply, call
-from tests.actors.kit import SPENT, Canned, Log, added, answer, asks, ending, names, results, said, wants, watch
+from tests.actors.kit import (
+    SPENT,
+    Canned,
+    Log,
+    added,
+    answer,
+    asks,
+    ending,
+    names,
+    read_named,
+    results,
+    said,
+    wants,
+    watch,
+)
 
 
 @read_tool
@@ -145,6 +172,47 @@ async def test_a_conversation_over_the_context_limit_is_not_sent(autojump_clock:
     assert result.failure is not None
     assert (result.status, result.failure.code, model.requests) == ("error", "limit", [])
     assert names(events) == ["RunStarted", "MessageAdded", "RoundStarted", "RoundEnded", "RunEnded"]
+
+
+async def test_a_conversation_that_outgrows_its_limit_is_compacted(autojump_clock: trio.testing.MockClock) -> None:
+    """Long work goes on: old results go out as their size, the latest stay, and nothing is lost of the conversation."""
+
+    async def dig(ctx: ToolContext) -> str:
+        return "earth " * 50
+
+    model = Scripted([[call("dig")], [call("dig")], [call("dig")], "Done.", "Still here."])
+    agent = Agent(model=model, tools=[read_named("dig", dig)], limits=Limits(max_context_chars=900))
+    async with open_runtime() as runtime, runtime.open_session(agent) as session:
+        async with session.run("Dig.") as run:
+            events = [event async for event in run]
+        assert run.result.status == "succeeded"
+        assert (await session.ask("And now?")).text == "Still here."
+        value = Session.from_json(session.value.to_json())
+    compacted = [event for event in events if isinstance(event, Compacted)]
+    assert [(event.messages, event.chars) for event in compacted] == [(3, 278)]
+    assert names(events)[names(events).index("Compacted") - 1 :][:3] == ["RoundStarted", "Compacted", "MessageStarted"]
+    sent = [
+        "".join(part.text for part in result.parts if isinstance(part, Text))
+        for message in model.requests[3].messages
+        for result in message.parts
+        if isinstance(result, ToolResult)
+    ]
+    assert sent == ["[compacted: 300 chars]", "earth " * 50, "earth " * 50]
+    assert value.compacted == 3
+    assert "compacted:" not in "".join(str(message.parts) for message in value.messages)
+
+
+async def test_a_response_that_outgrows_the_limit_says_what_to_do(autojump_clock: trio.testing.MockClock) -> None:
+    """Nothing old can be left out of it: the value goes on where the limit is larger."""
+    small = Agent(model=Scripted(["x" * 500]), limits=Limits(max_context_chars=400))
+    async with open_runtime() as runtime:
+        async with runtime.open_session(small) as session:
+            await session.ask("Go.")
+            result = await session.ask("On.")
+            assert result.failure is not None
+            assert "the limit is 400. Raise Limits.max_context_chars" in result.failure.message
+        async with runtime.open_session(Agent(model=Scripted(["Fine."])), value=session.value) as session:
+            assert (await session.proceed()).text == "Fine."
 
 
 async def test_three_failures_in_a_row_end_the_run(autojump_clock: trio.testing.MockClock) -> None:

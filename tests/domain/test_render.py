@@ -12,10 +12,12 @@ from agentrio.domain.messages import Message, memoised, user_message
 from agentrio.domain.parts import CallError, File, Image, RawBlock, Text, Thinking, ToolCall, ToolResult
 from agentrio.domain.render import (
     SHORT,
+    ModelRequest,
     RenderMemo,
     RequestInputs,
     SystemBlock,
     ToolSpec,
+    compaction,
     message_chars,
     render,
     request_chars,
@@ -77,6 +79,65 @@ def test_an_idle_session_keeps_what_takes_long_to_make_again(messages: int, kept
     assert ("anthropic" in memo.provider) is kept
     assert (derived == again) is kept
     assert render(SessionState(Session("s", messages=history)), INPUTS, memo) == request
+
+
+def a_round(number: int, *texts: str) -> tuple[Message, ...]:
+    """A response that asks for calls, and a result of each text."""
+    calls = [ToolCall(f"c{number}{place}", "", "look", "{}") for place in range(len(texts))]
+    found = [ToolResult(item.id, "look", "succeeded", (Text(text),)) for item, text in zip(calls, texts, strict=True)]
+    return (Message(f"a{number}", "assistant", tuple(calls)), Message(f"t{number}", "tool", tuple(found)))
+
+
+WORK = (user_message("p", "Look."), *a_round(1, "x" * 500, "short"), *a_round(2, "y" * 300), *a_round(3, "z" * 900))
+
+
+def found(request: ModelRequest) -> list[str]:
+    """What the results of a request say."""
+    results = [part for message in request.messages for part in message.parts if isinstance(part, ToolResult)]
+    return ["".join(part.text for part in result.parts if isinstance(part, Text)) for result in results]
+
+
+def test_compacted_results_are_sent_as_their_size() -> None:
+    """The model sees that there was something, and how much; what is shorter than that stays. The session keeps all."""
+    memo = RenderMemo()
+    for count in (0, 3, 5, 5):
+        session = Session("s", messages=WORK, compacted=count)
+        request = render(SessionState(session), INPUTS, memo)
+        assert request == render(SessionState(session), INPUTS)
+        first = "[compacted: 500 chars]" if count >= 3 else "x" * 500
+        second = "[compacted: 300 chars]" if count >= 5 else "y" * 300
+        assert found(request) == [first, "short", second, "z" * 900]
+
+
+def test_a_compacted_error_is_still_an_error_and_images_of_old_results_go() -> None:
+    """What went wrong is short, and worth knowing; an image is what costs most."""
+    error = CallError("tool_failed", "The disk is full.")
+    parts = (
+        ToolResult("c10", "look", "failed", (Text("x" * 99), Image("aGk=", "image/png")), error),
+        ToolResult("c11", "look", "succeeded", (Text("short"),)),
+        Text("odd"),
+    )
+    messages = (WORK[0], WORK[1], Message("t1", "tool", parts), WORK[5])
+    sent = render(SessionState(Session("s", messages=messages, compacted=3)), INPUTS).messages[2]
+    assert sent.parts[0] == ToolResult("c10", "look", "failed", (Text("[compacted: 99 chars]"),), error)
+    assert sent.parts[1] == parts[1]
+
+
+@pytest.mark.parametrize(
+    ("compacted", "excess", "expected"),
+    [(0, 1, (3, 478)), (0, 478, (3, 478)), (0, 479, (5, 756)), (3, 1, (5, 278)), (0, 757, None), (5, 1, None)],
+)
+def test_as_few_results_as_must_are_compacted_and_never_those_of_the_latest_round(
+    compacted: int, excess: int, expected: tuple[int, int] | None
+) -> None:
+    """The latest ones are what the model is to answer. Where it would not help, nothing is taken from the model."""
+    assert compaction(Session("s", messages=WORK, compacted=compacted), excess) == expected
+
+
+def test_a_conversation_without_results_has_nothing_to_compact() -> None:
+    """The limit is the limit."""
+    assert compaction(Session("s", messages=WORK[:1]), 1) is None
+    assert compaction(Session("s"), 1) is None
 
 
 def test_the_size_of_a_request_counts_what_a_model_reads() -> None:

@@ -13,6 +13,7 @@ from agentrio.domain.events import (
     CallFinished,
     CallProposed,
     CallStarted,
+    Compacted,
     Event,
     MemoryPatched,
     MessageAdded,
@@ -292,6 +293,15 @@ def test_a_pause_that_asks_for_calls_is_no_half_of_the_answer_behind_them() -> N
     paused = MessageCompleted(ORIGIN, ANSWER, stop_reason="pause")
 
     assert run_of(fold(*started(), paused)).paused == ""
+
+
+def test_what_is_compacted_is_only_counted() -> None:
+    """The conversation keeps what is no longer sent."""
+    before = fold(*started())
+    state = fold(Compacted(ORIGIN, 1, 500), start=before)
+
+    assert (state.session.compacted, state.session.messages) == (1, before.session.messages)
+    assert state.run == before.run
 
 
 def test_a_suspended_run_is_open_and_its_end_ends_the_rest() -> None:

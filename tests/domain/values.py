@@ -106,6 +106,7 @@ sessions = st.builds(
     counts,
     counts,
     counts,
+    counts,
 )
 call_states = st.builds(
     CallState,
@@ -160,6 +161,8 @@ _BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
     "part": counts,
     "offset": counts,
     "dropped": counts,
+    "messages": counts,
+    "chars": counts,
 }
 _KINDS: dict[type, st.SearchStrategy[Any]] = {
     ev.CallProposed: one_of(ev.CallKind),

@@ -13,6 +13,7 @@ from agentrio.agent.agent import DeclaredModel
 from agentrio.agent.prompt import PromptContext, resolve_layers
 from agentrio.domain import ids
 from agentrio.domain.events import (
+    Compacted,
     Event,
     MessageCompleted,
     MessageDiscarded,
@@ -26,7 +27,7 @@ from agentrio.domain.events import (
 )
 from agentrio.domain.messages import Message, ModelTag
 from agentrio.domain.parts import Part, Text, Thinking, ToolCall
-from agentrio.domain.render import ModelRequest, RequestInputs, render, request_chars
+from agentrio.domain.render import ModelRequest, RequestInputs, compaction, render, request_chars
 from agentrio.domain.status import Failure, Status
 from agentrio.domain.usage import NO_USAGE, Usage
 from agentrio.providers.base import ModelClient, ModelResponse, ModelStream, PartDelta, ProviderError, Timeouts
@@ -114,17 +115,23 @@ class ModelCalls:
     def _ask_layer(self, name: str) -> None:
         self._bench.run.asking = f"prompt layer {name!r}"
 
-    def _request(self, inputs: RequestInputs) -> ModelRequest:
+    async def _request(self, inputs: RequestInputs) -> ModelRequest:
         bench = self._bench
-        request = render(bench.session_state, attrs.evolve(inputs, max_tokens=self._max_tokens), bench.memo)
-        size, most = request_chars(request), bench.limits.max_context_chars
-        if size > most:
-            raise ProviderError(
-                f"The conversation has {size:,} characters; the limit is {most:,}. Raise Limits.max_context_chars, or "
-                "go on in a new session with less of the history.",
-                code="limit",
-            )
-        return request
+        inputs = attrs.evolve(inputs, max_tokens=self._max_tokens)
+        most = bench.limits.max_context_chars
+        while True:
+            request = render(bench.session_state, inputs, bench.memo)
+            size = request_chars(request)
+            if size <= most:
+                return request
+            shorter = compaction(bench.session_state.session, size - most)
+            if shorter is None:
+                raise ProviderError(
+                    f"The conversation has {size:,} characters; the limit is {most:,}. Raise Limits.max_context_chars, "
+                    "or go on in a new session with less of the history.",
+                    code="limit",
+                )
+            await bench.emitter.emit(Compacted(bench.origin, *shorter))
 
     async def _fall_back(self, inputs: RequestInputs) -> ModelResponse:
         """The response of the first model that gives one; those that failed for good are not asked again."""
@@ -143,7 +150,7 @@ class ModelCalls:
         """The response worth keeping, after as many attempts as the schedule allows."""
         while True:
             try:
-                response = await self._ask(self._request(inputs))
+                response = await self._ask(await self._request(inputs))
                 again = schedule.unusable(response)
             except ProviderError as error:
                 self._discard(error.code)

@@ -180,6 +180,20 @@ class MemoryPatched:
 
 
 @attrs.frozen
+class Compacted:
+    """The request had outgrown its limit: tool results in the first ``messages`` messages go out as their size alone.
+
+    The conversation keeps them. ``chars`` is by how much the request shrank.
+    """
+
+    structural: ClassVar[bool] = True
+    origin: Origin
+    messages: int
+    chars: int
+    seq: int = 0
+
+
+@attrs.frozen
 class Retrying:
     """A model call will be made again after ``delay`` seconds: attempt ``attempt`` of ``most`` retries of its kind.
 
@@ -329,6 +343,7 @@ StructuralEvent: TypeAlias = (
     | CallStarted
     | CallFinished
     | MemoryPatched
+    | Compacted
 )
 Delta: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta
 TransientEvent: TypeAlias = (

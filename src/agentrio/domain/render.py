@@ -10,8 +10,8 @@ import attrs
 
 from .history import Normaliser, normalise_history
 from .messages import Message, forget_memo
-from .parts import RawBlock, Text, Thinking, ToolCall, ToolResult
-from .state import SessionState
+from .parts import Part, RawBlock, Text, Thinking, ToolCall, ToolResult
+from .state import Session, SessionState
 
 ThinkingLevel: TypeAlias = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 
@@ -81,6 +81,8 @@ class RenderMemo:
     def _start(self) -> None:
         self.normaliser: Normaliser = Normaliser()
         self.provider: dict[str, Any] = {}
+        self.head: tuple[Message, ...] = ()  # what is compacted, as it is stored, and as it is sent
+        self.compacted: tuple[Message, ...] = ()
 
     def rest(self, history: Sequence[Message]) -> None:
         """The session has nothing to do: keep only what takes long to make again."""
@@ -92,7 +94,7 @@ class RenderMemo:
 
 def render(state: SessionState, inputs: RequestInputs, memo: RenderMemo | None = None) -> ModelRequest:
     """The next request: the conversation so far, normalised, with the round's inputs. A memo only makes it faster."""
-    history = state.session.messages
+    history = _history(state.session, memo)
     messages = normalise_history(history) if memo is None else memo.normaliser.feed(history)
     return ModelRequest(
         state.session.id,
@@ -104,6 +106,47 @@ def render(state: SessionState, inputs: RequestInputs, memo: RenderMemo | None =
         inputs.temperature,
         {} if memo is None else memo.provider,
     )
+
+
+def _history(session: Session, memo: RenderMemo | None) -> tuple[Message, ...]:
+    if not session.compacted:
+        return session.messages
+    memo = RenderMemo() if memo is None else memo
+    head, rest = session.messages[: session.compacted], session.messages[session.compacted :]
+    if head != memo.head:  # identical objects compare at C speed
+        memo.head, memo.compacted = head, tuple(map(_compact, head))
+    return memo.compacted + rest
+
+
+def _compact(message: Message) -> Message:
+    """The message with its tool results replaced by their size, where that is shorter."""
+    if message.role != "tool":
+        return message
+    return attrs.evolve(message, parts=tuple(map(_compact_result, message.parts)))
+
+
+def _compact_result(part: Part) -> Part:
+    if not isinstance(part, ToolResult):
+        return part
+    size = sum(_part_chars(item) for item in part.parts)
+    mark = f"[compacted: {size} chars]"
+    return part if size <= len(mark) else attrs.evolve(part, parts=(Text(mark),))
+
+
+def compaction(session: Session, excess: int) -> tuple[int, int] | None:
+    """How many messages to compact, from the oldest, so that ``excess`` characters are saved; and how many that saves.
+
+    The latest round stays as it is, for its results are what the model is to answer. None where all others together
+    would not do.
+    """
+    messages = session.messages
+    latest = max((place for place, message in enumerate(messages) if message.role == "assistant"), default=0)
+    saved = 0
+    for place in range(session.compacted, latest):
+        saved += message_chars(messages[place]) - message_chars(_compact(messages[place]))
+        if saved >= excess:
+            return place + 1, saved
+    return None
 
 
 def request_chars(request: ModelRequest) -> int:

@@ -14,6 +14,7 @@ from .events import (
     CallKind,
     CallProposed,
     CallStarted,
+    Compacted,
     Event,
     MemoryPatched,
     MessageAdded,
@@ -52,6 +53,8 @@ class Queued:
 class Session:
     """One conversation: immutable and JSON-safe. ``runs`` and ``queued_total`` number what comes next.
 
+    Tool results in the first ``compacted`` messages are kept here, and sent to the model as their size alone.
+
     It can be hashed, as all values can; messages and memory have no part in that, so it costs the same however long
     the conversation is.
     """
@@ -64,6 +67,7 @@ class Session:
     runs: int = 0
     queued_total: int = 0
     seq: int = 0
+    compacted: int = 0
 
     def to_json(self) -> str:
         """The session as JSON text; ``from_json`` reads it back to an equal value."""
@@ -227,6 +231,8 @@ def _fold_run(state: SessionState, run: RunState, event: Event) -> SessionState:
             return _complete(state, run, event)
         case RoundEnded() if run.round_open:
             return _end_round(state, run, event)
+        case Compacted(messages=count):
+            return _session(state, event, compacted=count)
         case RunSuspended(reason=reason, pending=pending):
             return _run(state, run, event, suspension=Suspension(run.id, reason, pending))
         case RunEnded(result=ending) if not run.round_open:

@@ -117,7 +117,8 @@ class ModelCalls:
 
     async def _request(self, inputs: RequestInputs) -> ModelRequest:
         bench = self._bench
-        inputs = attrs.evolve(inputs, max_tokens=self._max_tokens)
+        if inputs.max_tokens != self._max_tokens:
+            inputs = attrs.evolve(inputs, max_tokens=self._max_tokens)
         most = bench.limits.max_context_chars
         while True:
             request = render(bench.session_state, inputs, bench.memo)

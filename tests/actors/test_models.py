@@ -254,6 +254,35 @@ async def test_an_open_model_keeps_nothing_of_who_opened_it(autojump_clock: trio
     assert seen == ["nothing"]
 
 
+async def test_two_who_wait_for_one_model_of_a_lease_hear_both_of_its_failure(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """And give back one use between them."""
+
+    async def fail() -> None:
+        await trio.sleep(1)
+        raise OSError("no route")
+
+    model = Watched(Scripted([]), Log(), fail)
+    models, raised = Models(), []
+
+    async def wait(lease: Lease) -> None:
+        try:
+            await lease.client(model)
+        except OSError as error:
+            raised.append(str(error))
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(models.run)
+        lease = models.lease()
+        async with trio.open_nursery() as waiting:
+            waiting.start_soon(wait, lease)
+            waiting.start_soon(wait, lease)
+        lease.release()
+        models.close()
+    assert raised == ["no route"] * 2
+
+
 def test_agents_of_one_string_share_the_model() -> None:
     """A service that makes an agent for each request would open a connection for each; gone agents keep none."""
     first, second = (Agent(model="anthropic:claude-sonnet-5") for _ in range(2))

@@ -167,6 +167,8 @@ def _over_limit(run: RunState) -> Finish | None:
     limits = run.limits
     if run.rounds >= limits.max_rounds:
         return _fail("max_rounds", f"The run reached its {limits.max_rounds} rounds.", run.text, recoverable=True)
+    if limits.max_total_tokens is None and limits.max_cost is None:
+        return None
     used = run.usage + run.discarded
     if limits.max_total_tokens is not None and used.total >= limits.max_total_tokens:
         return _fail("limit", f"The run used its {limits.max_total_tokens} tokens.", run.text)
@@ -179,8 +181,10 @@ def _unpriced(run: RunState) -> Finish | None:
     """The end of a run that has a ``max_cost`` and a model of unknown price: also where it has its answer, or one
     message more would show that the limit never held.
     """
+    if run.limits.max_cost is None:
+        return None
     used = run.usage + run.discarded
-    if run.limits.max_cost is None or used.cost is not None or not used.total:
+    if used.cost is not None or not used.total:
         return None
     return _fail(
         "limit",
@@ -193,8 +197,9 @@ def _unpriced(run: RunState) -> Finish | None:
 def _untold(run: RunState) -> Finish | None:
     """The end of a run that would go on uncounted: it has a limit of tokens or money, and the server tells neither."""
     limits = run.limits
-    told = run.round_usage.total or run.round_usage.cost is not None
-    if run.rounds == 0 or told or (limits.max_total_tokens is None and limits.max_cost is None):
+    if run.rounds == 0 or (limits.max_total_tokens is None and limits.max_cost is None):
+        return None
+    if run.round_usage.total or run.round_usage.cost is not None:
         return None
     name = "max_cost" if limits.max_total_tokens is None else "max_total_tokens"
     return _fail(

@@ -12,7 +12,7 @@ import attrs
 from ._http import ResponseStream, StreamAssembler, WallClock, close_response, read_failure, send_within
 from ._prices import Pricing, Tariff
 from ._reading import BodyReader
-from ._secrets import redacted, secrets_in
+from ._secrets import redacted
 from ._sending import Sender
 from .base import ModelStream, ProviderError, Timeouts
 
@@ -40,11 +40,11 @@ class Connection:
         try:
             response = await send_within(timeouts.connect, self.host, partial(self._sender.send, body, timeouts))
         except ProviderError as failure:
-            raise redacted(failure, self._sender.secrets) from failure.__cause__
+            raise redacted(failure, self._sender.secrets()) from failure.__cause__
         limits = response.request.extensions.get("timeout", {})
         limits["read"] = timeouts.idle  # until the headers the scope was the limit
         reader = BodyReader(response)
-        secrets = self._sender.secrets + secrets_in(response.request.headers)
+        secrets = self._sender.secrets(response.request)
         try:
             if not response.is_success:
                 raise redacted(await read_failure(response, reader, self._clock), secrets)

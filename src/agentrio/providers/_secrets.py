@@ -43,10 +43,13 @@ def redacted(error: ProviderError, secrets: Iterable[str]) -> ProviderError:
 
 def redacted_response(response: ModelResponse, secrets: Iterable[str]) -> ModelResponse:
     """The response without our credentials in what the server says of it, each text of it within a bound."""
-    told = (response.raw_stop_reason, response.stop_detail, response.model, response.response_id)
+    said = (response.raw_stop_reason, response.stop_detail, response.model, response.response_id)
+    told = said
     for secret in _longest_first(secrets):
         told = tuple(_without(text, secret) for text in told)  # type: ignore[assignment]  # four stay four
     reason, detail, model, id = (text if text is None else text[:LONGEST] for text in told)
+    if (reason, detail, model, id) == said:
+        return response
     return attrs.evolve(response, raw_stop_reason=reason, stop_detail=detail, model=model or "", response_id=id or "")
 
 
@@ -56,8 +59,8 @@ def _longest_first(secrets: Iterable[str]) -> list[str]:
 
 
 def _without(text: str | None, secret: str) -> str | None:
-    if text is None:
-        return None
+    if text is None or secret[:SHORTEST_SECRET] not in text:  # the usual case
+        return text
     text = _without_beginnings(text.replace(secret, REDACTED), secret)
     whole = text.removesuffix("…")
     for size in range(len(secret) - 1, SHORTEST_SECRET - 1, -1):

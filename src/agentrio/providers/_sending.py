@@ -30,10 +30,9 @@ def without_telemetry(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 class Sender(Protocol):
-    """Makes one attempt with a body. ``secrets`` are the credentials that are known before it."""
+    """Makes one attempt with a body. ``secrets`` are the credentials that it knows, or that went with a request."""
 
-    @property
-    def secrets(self) -> tuple[str, ...]: ...
+    def secrets(self, request: httpx2.Request | None = None) -> tuple[str, ...]: ...
 
     async def send(self, body: bytes, timeouts: Timeouts) -> httpx2.Response: ...
 
@@ -54,11 +53,14 @@ class DirectSender:
         self._headers = httpx2.Headers(http.headers) if own else httpx2.Headers()
         self._headers.update(headers)
         self._own = own
+        self._secrets = secrets_in(self._headers) + secrets_in(http.headers)
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """Those among the headers, also among those of a client that the user made."""
-        return secrets_in(self._headers) + secrets_in(self._http.headers)
+    def secrets(self, request: httpx2.Request | None = None) -> tuple[str, ...]:
+        """Those among the headers, also among those that a client of the user's adds."""
+        if self._own:
+            return self._secrets
+        sent = () if request is None else secrets_in(request.headers)
+        return self._secrets + secrets_in(self._http.headers) + sent
 
     async def send(self, body: bytes, timeouts: Timeouts) -> httpx2.Response:
         """The response's head.
@@ -94,11 +96,11 @@ class SdkSender:
     no_credential: Callable[[str], str]
     before: Callable[[], Awaitable[None]] | None = None
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
+    def secrets(self, request: httpx2.Request | None = None) -> tuple[str, ...]:
         """Those that the client knows by now; one that it fetches is known by the request alone."""
         known = (getattr(self.client, name, None) for name in _CREDENTIALS)
-        return tuple(value for value in known if isinstance(value, str)) + secrets_in(self.headers)
+        sent = () if request is None else secrets_in(request.headers)
+        return tuple(value for value in known if isinstance(value, str)) + secrets_in(self.headers) + sent
 
     async def send(self, body: bytes, timeouts: Timeouts) -> httpx2.Response:
         """One attempt.
@@ -139,7 +141,10 @@ class NoSender:
     """Where nothing can be sent, and why."""
 
     message: str
-    secrets: tuple[str, ...] = ()
+
+    def secrets(self, request: httpx2.Request | None = None) -> tuple[str, ...]:
+        """None."""
+        return ()
 
     async def send(self, body: bytes, timeouts: Timeouts) -> httpx2.Response:
         """Fails.

@@ -302,6 +302,8 @@ def test_what_is_not_json_is_refused_when_written(details: object) -> None:
     """``details`` is a program's own; what can't be stored is said where it is stored."""
     with pytest.raises(CodecError, match="can't be written as JSON"):
         dumps(ToolResult("c", "look", "succeeded", details=details))
+    with pytest.raises(CodecError, match="This RunResult can't be written as JSON: Object of type object"):
+        dumps(RunResult("r", "succeeded", output=object()))
 
 
 def test_every_event_has_a_tag_of_its_own() -> None:

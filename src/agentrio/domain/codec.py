@@ -253,22 +253,20 @@ def _explained(data: Any, kind: Any) -> Any:
     try:
         return _make(explain=True).structure(data, kind)
     except Exception as wrong:
-        reasons = cattrs.transform_error(wrong, format_exception=lambda error, at: _short(_reason(error, at)))
+        reasons = cattrs.transform_error(wrong, format_exception=lambda error, _: _short(_reason(error)))
         if len(reasons) > MOST_REASONS:
             reasons[MOST_REASONS:] = [f"and {len(reasons) - MOST_REASONS} more"]
         raise CodecError(f"This is no {_name(kind)}: {'; '.join(reasons)}.") from wrong
 
 
-def _reason(error: BaseException, kind: Any) -> str:
+def _reason(error: BaseException) -> str:
     match error:
         case KeyError(args=(field,)):
             return f"the field {field!r} is missing"
         case ForbiddenExtraKeysError(extra_fields=fields):
             return f"the fields {sorted(fields)} are not known; they may come from a newer version"
-        case cattrs.errors.CattrsError() | ValueError():  # what is not in a Literal; what we refuse ourselves
+        case _:  # what is not in a Literal, and what we refuse ourselves
             return str(error).rstrip(".")
-        case _:
-            return cattrs.v.format_exception(error, kind)
 
 
 def dumps(value: Any, kind: Any = None) -> str:

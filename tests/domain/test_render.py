@@ -134,6 +134,12 @@ def test_as_few_results_as_must_are_compacted_and_never_those_of_the_latest_roun
     assert compaction(Session("s", messages=WORK, compacted=compacted), excess) == expected
 
 
+@pytest.mark.parametrize(("spare", "expected"), [(0, (3, 478)), (478, (5, 756)), (9_999, (5, 756))])
+def test_a_compaction_makes_room_for_some_rounds_where_there_is_some(spare: int, expected: tuple[int, int]) -> None:
+    """Each one makes the server's cache of the prompt void."""
+    assert compaction(Session("s", messages=WORK), 1, spare) == expected
+
+
 def test_a_conversation_without_results_has_nothing_to_compact() -> None:
     """The limit is the limit."""
     assert compaction(Session("s", messages=WORK[:1]), 1) is None

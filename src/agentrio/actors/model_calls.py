@@ -39,6 +39,7 @@ REQUEST_DELAYS = (0.5, 1.0, 2.0)  # seconds, plus jitter
 STREAM_DELAYS = (1.0, 2.0, 4.0)
 LENGTH_RETRIES = 2
 JITTER = 0.25  # of the delay, at most
+SPARE = 4  # a compaction makes room for a quarter of the limit
 LONGEST_RETRY_AFTER = 60.0  # seconds; a server that asks for more is told of, not waited for
 
 RetryKind = Literal["request", "stream", "length", "response", "fallback"]
@@ -125,7 +126,7 @@ class ModelCalls:
             size = request_chars(request)
             if size <= most:
                 return request
-            shorter = compaction(bench.session_state.session, size - most)
+            shorter = compaction(bench.session_state.session, size - most, most // SPARE)
             if shorter is None:
                 raise ProviderError(
                     f"The conversation has {size:,} characters; the limit is {most:,}. Raise Limits.max_context_chars, "

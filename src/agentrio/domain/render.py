@@ -133,20 +133,23 @@ def _compact_result(part: Part) -> Part:
     return part if size <= len(mark) else attrs.evolve(part, parts=(Text(mark),))
 
 
-def compaction(session: Session, excess: int) -> tuple[int, int] | None:
+def compaction(session: Session, excess: int, spare: int = 0) -> tuple[int, int] | None:
     """How many messages to compact, from the oldest, so that ``excess`` characters are saved; and how many that saves.
 
-    The latest round stays as it is, for its results are what the model is to answer. None where all others together
-    would not do.
+    Beyond that it saves ``spare`` characters, or what of them can be had: each compaction makes the server's cache of
+    the prompt void, so the next one should be some rounds away. The latest round stays as it is, for its results are
+    what the model is to answer. None where all others together would not do.
     """
     messages = session.messages
     latest = max((place for place, message in enumerate(messages) if message.role == "assistant"), default=0)
-    saved = 0
+    end, saved = session.compacted, 0
     for place in range(session.compacted, latest):
-        saved += message_chars(messages[place]) - message_chars(_compact(messages[place]))
-        if saved >= excess:
-            return place + 1, saved
-    return None
+        if saved >= excess + spare:
+            break
+        shorter = message_chars(messages[place]) - message_chars(_compact(messages[place]))
+        if shorter > 0:
+            end, saved = place + 1, saved + shorter
+    return (end, saved) if saved >= excess and end > session.compacted else None
 
 
 def request_chars(request: ModelRequest) -> int:

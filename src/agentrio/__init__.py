@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .domain.identity import Identity as Identity
     from .domain.limits import Limits as Limits
     from .domain.messages import Message as Message
-    from .domain.state import Session as Session
+    from .domain.session import Session as Session
     from .domain.state import reduce as reduce
     from .domain.status import Failure as Failure
     from .domain.status import RunResult as RunResult
@@ -77,7 +77,7 @@ _HOME = {
     "Runtime": "actors.runtime",
     "RuntimeCrashed": "domain.errors",
     "Scripted": "providers.scripted",
-    "Session": "domain.state",
+    "Session": "domain.session",
     "SessionBusy": "domain.errors",
     "SessionClosed": "domain.errors",
     "SessionCrashed": "domain.errors",

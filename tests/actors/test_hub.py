@@ -31,7 +31,8 @@ from agentrio.domain.events import (
 )
 from agentrio.domain.limits import Limits
 from agentrio.domain.parts import Text
-from agentrio.domain.state import Session, SessionState, reduce
+from agentrio.domain.session import Session
+from agentrio.domain.state import SessionState, reduce
 from agentrio.providers.scripted import Reply, Scripted, call
 from agentrio.stores.base import NullJournal
 

@@ -28,7 +28,7 @@ from agentrio import (
     run_sync,
 )
 from agentrio.domain.messages import user_message
-from agentrio.domain.state import Queued
+from agentrio.domain.session import Queued
 from agentrio.parts import File, Image, Text
 from agentrio.providers.scripted import call
 

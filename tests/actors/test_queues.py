@@ -21,7 +21,7 @@ from agentrio import (
 from agentrio.actors.session import MOST_QUEUED
 from agentrio.domain.messages import user_message
 from agentrio.domain.parts import Text
-from agentrio.domain.state import Queued, Session
+from agentrio.domain.session import Queued, Session
 from agentrio.events import CallStarted, Event, MessageStarted
 from agentrio.providers.scripted import Reply, call
 from tests.actors.kit import Broken, Canned, added, answer, names, read_named, refused, results, said, spoken

@@ -9,7 +9,8 @@ import trio.testing
 from agentrio import Agent, Limits, Scripted, SessionBusy, open_runtime
 from agentrio.actors.handle import SessionHandle
 from agentrio.domain.messages import user_message
-from agentrio.domain.state import Session, SessionState, reduce
+from agentrio.domain.session import Session
+from agentrio.domain.state import SessionState, reduce
 from agentrio.events import Event, MessageAdded, Origin, RunStarted, RunSuspended
 from agentrio.stores.base import NullJournal
 from tests.laws.stage import open_from

@@ -10,7 +10,7 @@ import trio
 from agentrio import Agent, DeclarationError, Identity, PromptContext, Scripted, open_runtime, prompt_layer, read_tool
 from agentrio.agent.prompt import PromptLayer, check_layers, resolve_layers
 from agentrio.domain.render import SystemBlock
-from agentrio.domain.state import Session
+from agentrio.domain.session import Session
 from agentrio.providers.scripted import call
 
 HERE = PromptContext(Session("s"))

@@ -11,7 +11,8 @@ import trio.testing
 
 from agentrio import Agent, Scripted, Usage, open_runtime, read_tool
 from agentrio.actors.handle import SessionHandle
-from agentrio.domain.state import Session, SessionState, reduce
+from agentrio.domain.session import Session
+from agentrio.domain.state import SessionState, reduce
 from agentrio.events import Event, TextDelta
 from agentrio.providers.scripted import Reply, call
 

@@ -14,7 +14,7 @@ import pytest
 
 from agentrio.cli.chat.command import LEVELS
 from agentrio.domain.render import ThinkingLevel
-from agentrio.domain.state import Session
+from agentrio.domain.session import Session
 from agentrio.testing import Call, CallsReply, ErrorReply, TextReply
 from tests.cli.chatting import STORY, TOOLS, WIRES, WITHOUT_KEYS, chat_at, chatting
 from tests.cli.support import AGENTRIO, model_server, run, terminal

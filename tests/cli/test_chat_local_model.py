@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agentrio.domain.state import Session
+from agentrio.domain.session import Session
 from tests.cli.support import AGENTRIO, PATIENCE, run, terminal
 
 URL = os.environ.get("AGENTRIO_LOCAL_MODEL_URL", "").rstrip("/")

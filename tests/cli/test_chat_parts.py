@@ -27,7 +27,7 @@ from agentrio.domain import events as ev
 from agentrio.domain.errors import DeclarationError
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.parts import CallError, Image, Text, ToolResult
-from agentrio.domain.state import Session
+from agentrio.domain.session import Session
 from agentrio.domain.status import Failure, RunResult
 from agentrio.domain.usage import Usage
 from agentrio.providers.base import ModelClient

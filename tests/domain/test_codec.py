@@ -17,7 +17,8 @@ from agentrio.domain.identity import Identity
 from agentrio.domain.limits import Limits
 from agentrio.domain.messages import Message
 from agentrio.domain.parts import Part, ResultPart, Text, ToolCall, ToolResult
-from agentrio.domain.state import RunState, Session, SessionState
+from agentrio.domain.session import Session
+from agentrio.domain.state import RunState, SessionState
 from agentrio.domain.status import RunResult
 
 from . import values

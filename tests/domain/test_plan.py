@@ -23,7 +23,8 @@ from agentrio.domain.plan import (
     Step,
     plan,
 )
-from agentrio.domain.state import CallState, Queued, RunState, Session, SessionState
+from agentrio.domain.session import Queued, Session
+from agentrio.domain.state import CallState, RunState, SessionState
 from agentrio.domain.status import Failure, RunResult, Suspension
 from agentrio.domain.usage import Usage
 

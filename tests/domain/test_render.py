@@ -22,7 +22,8 @@ from agentrio.domain.render import (
     render,
     request_chars,
 )
-from agentrio.domain.state import Session, SessionState
+from agentrio.domain.session import Session
+from agentrio.domain.state import SessionState
 
 from .test_history import histories
 

@@ -33,7 +33,8 @@ from agentrio.domain.events import (
 from agentrio.domain.limits import Limits
 from agentrio.domain.messages import Message, user_message
 from agentrio.domain.parts import CallError, Text, ToolCall, ToolResult
-from agentrio.domain.state import CallState, Queued, RunState, Session, SessionState, patched, reduce
+from agentrio.domain.session import Queued, Session
+from agentrio.domain.state import CallState, RunState, SessionState, patched, reduce
 from agentrio.domain.state import fold as fold_batch
 from agentrio.domain.status import Failure, RunResult, Suspension
 from agentrio.domain.usage import Usage

@@ -23,7 +23,8 @@ from agentrio.domain.parts import (
     ToolCall,
     ToolResult,
 )
-from agentrio.domain.state import CallState, Queued, RunState, Session, SessionState
+from agentrio.domain.session import Queued, Session
+from agentrio.domain.state import CallState, RunState, SessionState
 from agentrio.domain.status import Code, Failure, RunResult, Status, StopReason, SuspendReason, Suspension
 from agentrio.domain.usage import Usage
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agentrio.domain.history import normalise_history
 from agentrio.domain.messages import Message, user_message
 from agentrio.domain.parts import Part, ToolCall
-from agentrio.domain.state import Session
+from agentrio.domain.session import Session
 from agentrio.providers._http import StreamAssembler
 from agentrio.providers.base import ModelResponse, ProviderError
 from agentrio.providers.wire.anthropic_assembler import Assembler as MessagesAssembler

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from agentrio.domain.history import normalise_history
 from agentrio.domain.messages import Message, user_message
 from agentrio.domain.parts import CallError, File, Text, ToolCall, ToolResult
-from agentrio.domain.state import Session
+from agentrio.domain.session import Session
 from tests.handoff.histories import histories
 from tests.handoff.targets import MAIN, MODELS
 

@@ -22,7 +22,8 @@ from agentrio.domain.events import Event, StructuralEvent
 from agentrio.domain.limits import Limits
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest
-from agentrio.domain.state import Session, SessionState, reduce
+from agentrio.domain.session import Session
+from agentrio.domain.state import SessionState, reduce
 from agentrio.domain.status import RunResult
 from agentrio.domain.usage import NO_USAGE, Usage
 from agentrio.providers.base import ModelClient, ModelResponse, ModelStream, PartDelta, ProviderError, Timeouts

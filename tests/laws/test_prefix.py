@@ -21,7 +21,8 @@ from agentrio.agent.agent import Agent
 from agentrio.domain.events import CallFinished, CallStarted, RoundStarted, RunEnded, StructuralEvent
 from agentrio.domain.messages import Message, user_message
 from agentrio.domain.plan import Reconcile, plan
-from agentrio.domain.state import Queued, Session, SessionState, reduce
+from agentrio.domain.session import Queued, Session
+from agentrio.domain.state import SessionState, reduce
 from agentrio.domain.status import RunResult
 from agentrio.providers.scripted import Reply, ScriptedCall
 

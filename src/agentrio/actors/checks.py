@@ -15,7 +15,7 @@ from agentrio.domain.keywords import no_such
 from agentrio.domain.limits import Limits
 from agentrio.domain.messages import Message
 from agentrio.domain.render import ModelRequest, SystemBlock, message_chars, request_chars
-from agentrio.domain.state import Session
+from agentrio.domain.session import Session
 from agentrio.domain.storable import check_session
 
 _LATER = ("store", "sinks", "mcp")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import trio
 
 from agentrio.domain.events import Event, SteerMode
-from agentrio.domain.state import Session
+from agentrio.domain.session import Session
 from agentrio.domain.status import RunResult, Suspension
 
 from .cell import Run, check_reason, refuse_hang, waited_for

@@ -22,7 +22,8 @@ from agentrio.domain.plan import (
     ending,
     plan,
 )
-from agentrio.domain.state import Queued, RunState
+from agentrio.domain.session import Queued
+from agentrio.domain.state import RunState
 from agentrio.domain.status import Failure, RunResult, Status
 
 from .bench import Bench

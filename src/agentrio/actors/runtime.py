@@ -20,7 +20,7 @@ from agentrio.agent.agent import Agent
 from agentrio.domain.errors import DeclarationError, SessionClosed
 from agentrio.domain.identity import Identity
 from agentrio.domain.keywords import keywords_told
-from agentrio.domain.state import Session
+from agentrio.domain.session import Session
 from agentrio.providers.base import PricedClient
 from agentrio.stores.base import NullJournal
 

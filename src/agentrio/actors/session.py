@@ -23,7 +23,8 @@ from agentrio.domain.messages import Message, user_message
 from agentrio.domain.parts import File, Image, Part, Text
 from agentrio.domain.plain import article
 from agentrio.domain.render import RenderMemo
-from agentrio.domain.state import RunState, Session, SessionState
+from agentrio.domain.session import Session
+from agentrio.domain.state import RunState, SessionState
 from agentrio.providers.base import ModelClient
 from agentrio.stores.base import Journal
 

@@ -12,7 +12,7 @@ from agentrio.domain.errors import DeclarationError
 from agentrio.domain.identity import Identity
 from agentrio.domain.keywords import keywords_told
 from agentrio.domain.render import SystemBlock
-from agentrio.domain.state import Session
+from agentrio.domain.session import Session
 
 
 @attrs.frozen

@@ -7,7 +7,8 @@ from typing import TypeAlias
 import attrs
 
 from .history import answerable
-from .state import CallState, Queued, RunState, SessionState
+from .session import Queued
+from .state import CallState, RunState, SessionState
 from .status import Code, Failure, Status
 
 RUNS_CALLS = frozenset({"tool_calls", "end", "stop_sequence", "pause"})

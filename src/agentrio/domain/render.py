@@ -11,7 +11,8 @@ import attrs
 from .history import Normaliser, normalise_history
 from .messages import Message, forget_memo
 from .parts import Part, RawBlock, Text, Thinking, ToolCall, ToolResult
-from .state import Session, SessionState
+from .session import Session
+from .state import SessionState
 
 ThinkingLevel: TypeAlias = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 

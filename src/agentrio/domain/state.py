@@ -21,70 +21,22 @@ from .events import (
     MessageCompleted,
     MessageQueued,
     MessageUnqueued,
-    Queue,
     RoundEnded,
     RoundStarted,
     RunEnded,
     RunStarted,
     RunSuspended,
-    SteerMode,
 )
 from .limits import Limits
 from .messages import Message
 from .parts import CallError, ToolCall, ToolResult
+from .session import Queued, Session
 from .status import Failure, RunResult, StopReason, Suspension
 from .usage import NO_USAGE, Usage
 
 T = TypeVar("T")
 
 CallEvent: TypeAlias = CallProposed | CallStarted | CallFinished
-
-
-@attrs.frozen
-class Queued:
-    """A message that waits."""
-
-    message: Message
-    queue: Queue
-    mode: SteerMode = "after_calls"
-
-
-@attrs.frozen
-class Session:
-    """One conversation: immutable and JSON-safe. ``runs`` and ``queued_total`` number what comes next.
-
-    Tool results in the first ``compacted`` messages are kept here, and sent to the model as their size alone.
-
-    It can be hashed, as all values can; messages and memory have no part in that, so it costs the same however long
-    the conversation is.
-    """
-
-    id: str
-    agent: str = ""
-    messages: tuple[Message, ...] = attrs.field(default=(), hash=False)
-    memory: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
-    queue: tuple[Queued, ...] = ()
-    runs: int = 0
-    queued_total: int = 0
-    seq: int = 0
-    compacted: int = 0
-
-    def to_json(self) -> str:
-        """The session as JSON text; ``from_json`` reads it back to an equal value."""
-        from .codec import dumps
-
-        return dumps(self)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Session:
-        """The session that ``to_json`` wrote.
-
-        Raises:
-            CodecError: the text is no session, or was written by a version that knows more than this one.
-        """
-        from .codec import loads
-
-        return loads(text, cls)
 
 
 @attrs.frozen

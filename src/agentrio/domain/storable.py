@@ -7,7 +7,7 @@ from typing import Any
 from .errors import CodecError
 from .messages import Message
 from .plain import NotPlain, article, plain_copy
-from .state import Queued, Session
+from .session import Queued, Session
 
 
 def check_session(session: Session) -> None:

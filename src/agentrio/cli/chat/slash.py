@@ -12,7 +12,7 @@ from typing import TypeAlias
 import attrs
 
 from agentrio.domain.errors import CodecError
-from agentrio.domain.state import Session
+from agentrio.domain.session import Session
 from agentrio.domain.usage import Usage
 
 from .view import told_usage

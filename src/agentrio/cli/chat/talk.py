@@ -14,7 +14,7 @@ from agentrio.actors.handle import SessionHandle
 from agentrio.actors.runtime import Runtime, open_runtime
 from agentrio.agent.agent import Agent
 from agentrio.domain.errors import DeclarationError
-from agentrio.domain.state import Session
+from agentrio.domain.session import Session
 from agentrio.domain.status import RunResult
 from agentrio.domain.usage import NO_USAGE, Usage
 

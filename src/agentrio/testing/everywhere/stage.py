@@ -20,7 +20,8 @@ from agentrio.agent.agent import Agent
 from agentrio.agent.tool import Tool
 from agentrio.domain.errors import SessionClosed
 from agentrio.domain.events import CallStarted, Event, MessageAdded, RoundStarted, RunEnded, RunStarted
-from agentrio.domain.state import Session, SessionState, reduce
+from agentrio.domain.session import Session
+from agentrio.domain.state import SessionState, reduce
 from agentrio.testing.clock import HoldingClock
 from agentrio.testing.leaks import LeakCheck, LeakError, TaskCounter, ThreadCounter
 

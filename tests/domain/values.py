@@ -47,7 +47,7 @@ def one_of(literal: Any) -> st.SearchStrategy[Any]:
     return st.sampled_from(get_args(literal))
 
 
-identities = st.builds(Identity, texts, texts, st.frozensets(texts, max_size=3))
+identities = st.builds(Identity, st.text(min_size=1, max_size=8), texts, st.frozensets(texts, max_size=3))
 usages = st.builds(Usage, counts, counts, counts, counts, counts, money)
 call_errors = st.builds(CallError, one_of(CallCategory), texts)
 text_parts = st.builds(Text, any_texts, optional_texts)

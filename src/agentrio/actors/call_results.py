@@ -33,7 +33,7 @@ def result_of(call: CallState, work: Work, limits: Limits) -> ToolResult:
     where it is read: whatever that raises fails this call, and not the pool in whose task it is read.
     """
     if work.ended not in ("returned", "raised"):
-        return stopped(call, work.why)
+        return stopped(call, work.why) if work.begun else not_begun(call.call, work.why)
     try:
         if work.ended == "returned":
             return _returned(call.call, work.value, limits)
@@ -69,8 +69,17 @@ def failed(call: ToolCall, error: CallError) -> ToolResult:
     return ToolResult(call.id, call.name, statuses.get(error.category, "failed"), error=error)
 
 
+def not_begun(call: ToolCall, why: Why | None = "stop") -> ToolResult:
+    """The result of a call whose tool was not entered: it has had no effect, whatever it is."""
+    if why == "timeout":
+        return failed(call, CallError("timeout", "Not started: no thread was free for it in time."))
+    if why == "interrupt":
+        return failed(call, CallError("skipped", INTERRUPTED))
+    return failed(call, CallError("cancelled", "Not started: the run was stopped."))
+
+
 def stopped(call: CallState, why: Why | None) -> ToolResult:
-    """The result of a call that had started and was cancelled, or is no longer waited for: of a write, uncertain."""
+    """The result of a call that had begun and was cancelled, or is no longer waited for: of a write, uncertain."""
     uncertain = call.kind == "write"
     tail = " It may have taken effect." if uncertain else ""
     if why == "timeout":

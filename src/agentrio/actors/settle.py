@@ -14,12 +14,12 @@ from agentrio.domain.events import (
     StructuralEvent,
 )
 from agentrio.domain.messages import Message
-from agentrio.domain.parts import CallError, File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
+from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 from agentrio.domain.state import CallState
 from agentrio.domain.usage import NO_USAGE, Usage
 
 from .bench import Bench
-from .call_results import failed, stopped
+from .call_results import failed, not_begun, stopped
 from .model_calls import ModelCalls
 from .tool_calls import Item, ToolCalls
 
@@ -106,10 +106,10 @@ async def _close_calls(bench: Bench, calls: ToolCalls) -> None:
 def _events(bench: Bench, calls: ToolCalls, call: CallState, item: Item | None) -> list[StructuralEvent]:
     if item is not None and item.result is not None:
         return calls.events(item)
-    if call.started:  # by a process that is gone: what this one has started is an item, and has its result by now
+    if call.started and (item is None or item.call.started):  # by a process that is gone: ours have their result
         return [CallFinished(bench.origin, stopped(call, "stop"))]
-    error = call.problem or CallError("cancelled", "Not started: the run was stopped.")
-    return [CallFinished(bench.origin, failed(call.call, error))]
+    result = not_begun(call.call) if call.problem is None else failed(call.call, call.problem)
+    return [CallFinished(bench.origin, result)]
 
 
 def round_ended(bench: Bench, lost: Usage = NO_USAGE) -> RoundEnded:

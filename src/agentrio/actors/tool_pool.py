@@ -47,6 +47,9 @@ class Work:
     grace: float = 0.0
     """Seconds that a cancelled thread may still take for its result to count; an async tool sees to that itself."""
 
+    begun: bool = False
+    """Whether the tool's own code was entered; where not, the call has had no effect."""
+
     ended: Literal["returned", "raised", "cancelled"] | None = None
     value: Any = None
     error: Exception | None = None
@@ -196,6 +199,7 @@ class ToolPool:
 
     async def _in_task(self, work: Work) -> Any:
         await trio.lowlevel.checkpoint_if_cancelled()
+        work.begun = True
         made: Awaitable[Any] = work.invoke()
         return await made
 
@@ -273,6 +277,10 @@ def _wrapped(error: BaseException) -> RuntimeError:
 
 def _noted(work: Work) -> Any:
     """In the thread: do the work, and keep its outcome where it is found though nobody waits for the thread."""
+    work.begun = True
+    if work.why is not None or work.ended is not None:  # asked behind the line above, as the loop asks behind its own
+        work.begun = False
+        return None
     try:
         value = work.invoke()
         if inspect.iscoroutine(value):

@@ -45,11 +45,12 @@ async def test_a_write_that_came_back_is_told_as_what_it_did() -> None:
     assert (result.status, result.uncertain) == ("succeeded", False)
 
 
-async def test_a_write_that_failed_meanwhile_is_told_as_failed() -> None:
-    """Its own words are known by then; they are better than a guess."""
+async def test_a_write_that_failed_meanwhile_is_told_with_both() -> None:
+    """Its own words are known by then; whether they come of the stop is not."""
     result = await stopped_write(fails=True)
     assert result.error is not None
-    assert (result.status, result.error.message, result.uncertain) == ("failed", "The disk is full.", False)
+    assert (result.status, result.uncertain) == ("failed", True)
+    assert result.error.message == "The disk is full. (The call was stopped while running. It may have taken effect.)"
 
 
 async def test_a_write_that_does_not_come_back_is_uncertain() -> None:

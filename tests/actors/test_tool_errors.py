@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 import traceback
 from typing import Any
 
@@ -137,6 +138,74 @@ async def test_a_tool_that_fails_while_it_is_stopped_harms_nobody(autojump_clock
                     run.stop()
         assert run.result.status == "cancelled"
         assert (await session.ask("Again.")).text == "Done."
+
+
+GENERIC = "The tool failed."
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+@pytest.mark.parametrize(
+    ("seconds", "cut"),
+    [(None, "The call was stopped while running."), (0.05, "The tool took too long and was stopped.")],
+)
+async def test_a_write_whose_clean_up_raises_may_have_taken_effect(
+    seconds: float | None, cut: str, threaded: bool
+) -> None:
+    """Client libraries turn a cancel into an error of their own; as a plain failure it would be paid once more."""
+    begun = trio.Event()
+
+    async def pay() -> str:
+        """Pays."""
+        try:
+            begun.set()
+            await trio.sleep_forever()
+        finally:
+            raise OSError("connection torn down")
+
+    def pay_in_thread() -> str:
+        """Pays."""
+        trio.from_thread.run_sync(begun.set)
+        try:
+            while True:
+                time.sleep(0.001)
+                trio.from_thread.check_cancelled()
+        finally:
+            raise OSError("connection torn down")
+
+    tool = write_tool(pay_in_thread if threaded else pay, name="pay", timeout=seconds)
+    agent = Agent(model=Scripted([[call("pay")], "Done."]), tools=[tool])
+    async with open_runtime() as runtime, runtime.open_session(agent) as session:
+        run = await session.start("Go.")
+        await begun.wait()
+        if seconds is None:
+            run.stop()
+        await run.wait()
+        result = session.value.messages[2].parts[0]
+    assert isinstance(result, ToolResult)
+    assert result.error is not None
+    assert (result.status, result.uncertain) == ("failed", True)
+    assert result.error.message == f"{GENERIC} ({cut} It may have taken effect.)"
+
+
+async def test_a_write_that_fails_by_itself_is_a_certain_failure(autojump_clock: trio.testing.MockClock) -> None:
+    """As a read that raises when it is stopped: it has no effect to be in doubt of."""
+
+    @write_tool
+    async def pay() -> str:
+        """Pays."""
+        raise OSError("no route to the bank")
+
+    @read_tool(timeout=1.0)
+    async def look() -> str:
+        """Looks."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise OSError("connection torn down")
+
+    events, _ = await watch(Agent(model=Scripted([[call("look"), call("pay")], "Done."]), tools=[look, pay]))
+    told = [(item.uncertain, item.error and item.error.message) for item in results(events)]
+    assert told == [(False, GENERIC)] * 2
 
 
 async def test_a_tool_that_fails_while_the_runtime_closes_harms_nobody(autojump_clock: trio.testing.MockClock) -> None:

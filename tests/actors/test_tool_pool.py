@@ -448,14 +448,19 @@ async def test_a_deaf_tool_is_named_again_only_after_many_others(
     assert [record.getMessage().split("'")[1] for record in caplog.records] == ["a", "b", "c", "a"]
 
 
-async def test_a_run_whose_pool_is_cancelled_is_stopped(autojump_clock: trio.testing.MockClock) -> None:
+@pytest.mark.parametrize("raises", [False, True])
+async def test_a_run_whose_pool_is_cancelled_is_stopped(autojump_clock: trio.testing.MockClock, raises: bool) -> None:
     """The runtime is falling apart: the model must not be told that its write was stopped, as if by someone, and asked
     what to do next."""
 
     @write_tool
     async def pay() -> str:
         """Pays."""
-        await trio.sleep_forever()
+        try:
+            await trio.sleep_forever()
+        finally:
+            if raises:
+                raise OSError("torn down")
 
     model = Scripted([[call("pay")], "What a pity."])
     async with open_runtime() as runtime, runtime.open_session(Agent(model=model, tools=[pay])) as session:
@@ -467,4 +472,8 @@ async def test_a_run_whose_pool_is_cancelled_is_stopped(autojump_clock: trio.tes
         result = session.value.messages[-1].parts[0]
     assert isinstance(result, ToolResult)
     assert (run.result.status, run.result.reason) == ("cancelled", "the runtime's tools were cancelled")
-    assert (result.status, result.uncertain, len(model.requests)) == ("cancelled", True, 1)
+    assert (result.status, result.uncertain, len(model.requests)) == (
+        "failed" if raises else "cancelled",
+        True,
+        1,
+    )

@@ -24,6 +24,7 @@ from .supervise import EXITS, log, their_traceback
 from .tool_pool import Why, Work
 
 INTERRUPTED = "Skipped due to queued user message."
+MAYBE = " It may have taken effect."
 
 
 def result_of(call: CallState, work: Work, limits: Limits) -> ToolResult:
@@ -35,14 +36,13 @@ def result_of(call: CallState, work: Work, limits: Limits) -> ToolResult:
     if work.ended not in ("returned", "raised"):
         return stopped(call, work.why) if work.begun else not_begun(call.call, work.why)
     try:
-        if work.ended == "returned":
-            return _returned(call.call, work.value, limits)
-        return failed(call.call, shorten(_raised(call.call, work.error), limits.max_output_chars))
+        result = _returned(call.call, work.value, limits) if work.ended == "returned" else _failed(call, work, limits)
     except EXITS:
         raise
     except BaseException as error:  # noqa: ASYNC103  # nothing is awaited in it: a cancel too is of the tool's making
         log.warning("what tool %r of call %s gave can't be read", call.call.name, call.call.id, exc_info=error)
-    return failed(call.call, failure(ResultError("it can't be read")))
+        result = failed(call.call, failure(ResultError("it can't be read")))
+    return _torn(result, work.why) if work.ended == "raised" and work.why and call.kind == "write" else result
 
 
 def _returned(call: ToolCall, value: Any, limits: Limits) -> ToolResult:
@@ -53,6 +53,10 @@ def _returned(call: ToolCall, value: Any, limits: Limits) -> ToolResult:
         log.warning("tool %r of call %s returned what can't be sent: %s%s", call.name, call.id, error, advice(value))
         return failed(call, shorten(failure(error), limits.max_output_chars))
     return ToolResult(call.id, call.name, "succeeded", truncate(parts, limits.max_output_chars))
+
+
+def _failed(call: CallState, work: Work, limits: Limits) -> ToolResult:
+    return failed(call.call, shorten(_raised(call.call, work.error), limits.max_output_chars))
 
 
 def _raised(call: ToolCall, error: Exception | None) -> CallError:
@@ -69,6 +73,17 @@ def failed(call: ToolCall, error: CallError) -> ToolResult:
     return ToolResult(call.id, call.name, statuses.get(error.category, "failed"), error=error)
 
 
+def _torn(result: ToolResult, why: Why) -> ToolResult:
+    """The result of a write that raised once it had been cancelled: both are told.
+
+    What it raised may come of the cancel alone, as the ``OSError`` of a connection that was torn down behind a request
+    that has arrived.
+    """
+    assert result.error is not None
+    also = f"{result.error.message} ({_cut_off(why)}{MAYBE})"
+    return attrs.evolve(result, error=CallError(result.error.category, also), uncertain=True)
+
+
 def not_begun(call: ToolCall, why: Why | None = "stop") -> ToolResult:
     """The result of a call whose tool was not entered: it has had no effect, whatever it is."""
     if why == "timeout":
@@ -81,11 +96,15 @@ def not_begun(call: ToolCall, why: Why | None = "stop") -> ToolResult:
 def stopped(call: CallState, why: Why | None) -> ToolResult:
     """The result of a call that had begun and was cancelled, or is no longer waited for: of a write, uncertain."""
     uncertain = call.kind == "write"
-    tail = " It may have taken effect." if uncertain else ""
+    tail = MAYBE if uncertain else ""
     if why == "timeout":
-        error = CallError("timeout", "The tool took too long and was stopped." + tail)
+        error = CallError("timeout", _cut_off(why) + tail)
     elif why == "interrupt":
         error = CallError("skipped", INTERRUPTED)
     else:
-        error = CallError("cancelled", "The call was stopped while running." + tail)
+        error = CallError("cancelled", _cut_off(why) + tail)
     return attrs.evolve(failed(call.call, error), uncertain=uncertain)
+
+
+def _cut_off(why: Why | None) -> str:
+    return "The tool took too long and was stopped." if why == "timeout" else "The call was stopped while running."

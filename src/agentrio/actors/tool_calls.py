@@ -187,7 +187,7 @@ class ToolCalls:
         """In the pool's task: a call has ended that is still waited for; one that was abandoned tells nobody."""
         run = self._bench.run
         run.works.discard(work)
-        if work.ended == "cancelled" and work.why is None:  # not by us: the pool itself is being cancelled
+        if work.lost:
             run.stop(reason="the runtime's tools were cancelled")
         try:
             self._conclude(item)

@@ -44,6 +44,9 @@ class Work:
     context: Context
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     why: Why | None = None
+    lost: bool = False
+    """Whether nobody asked for the cancel: the pool itself was cancelled, with all that was in it."""
+
     grace: float = 0.0
     """Seconds that a cancelled thread may still take for its result to count; an async tool sees to that itself."""
 
@@ -187,7 +190,10 @@ class ToolPool:
         exits, rest = split(error, EXITS)
         if exits is not None:
             self._exit(exits)
-        cancels, own = split(rest, trio.Cancelled) if cancel_is_pending() else (None, rest)
+        ours = cancel_is_pending()  # the pool's own cancel
+        if ours and work.why is None:
+            work.why, work.lost = "stop", True
+        cancels, own = split(rest, trio.Cancelled) if ours else (None, rest)
         if own is not None:
             work.error = own if isinstance(own, Exception) else _wrapped(own)
             work.ended = "raised"
@@ -278,7 +284,7 @@ def _wrapped(error: BaseException) -> RuntimeError:
 def _noted(work: Work) -> Any:
     """In the thread: do the work, and keep its outcome where it is found though nobody waits for the thread."""
     work.begun = True
-    if work.why is not None or work.ended is not None:  # asked behind the line above, as the loop asks behind its own
+    if work.why is not None:  # asked behind the line above, as the loop asks behind its own
         work.begun = False
         return None
     try:

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias, cast
 import attrs
 import trio
 
+from .from_thread import let_cancels_through
 from .supervise import EXITS, cancel_is_pending, log, shielded, split
 
 MOST_ORPHANED_THREADS = 32  # the thread limiter grows by one for each, up to here
@@ -287,6 +288,7 @@ def _noted(work: Work) -> Any:
     if work.why is not None:  # asked behind the line above, as the loop asks behind its own
         work.begun = False
         return None
+    let_cancels_through()
     try:
         value = work.invoke()
         if inspect.iscoroutine(value):

@@ -7,6 +7,7 @@ import contextvars
 import gc
 import logging
 import threading
+import time
 import weakref
 from collections.abc import AsyncIterator
 from typing import Any
@@ -259,16 +260,24 @@ async def test_a_runtime_leaves_its_threads_behind_and_says_so(caplog: pytest.Lo
     async with open_runtime() as runtime, runtime.open_session(agent) as session:
         await session.start("Go.")
         await gate.wait_entered()
-    assert "closing leaves 1 threads of tools behind: stall" in caplog.text
+    assert "closing leaves 1 thread of tools behind: stall" in caplog.text
     gate.open.set()
     await runtime.wait_quiet()
     assert runtime.orphans == 0
 
 
-async def test_a_task_that_ignores_its_cancel_is_named(
+DEAF = "tool 'deaf' of session s has not ended within 1 s of its cancel; nobody waits for it any more"
+
+
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The first lines of what was logged as a warning."""
+    return [item.getMessage().splitlines()[0] for item in caplog.records if item.levelno == logging.WARNING]
+
+
+async def test_a_task_that_does_not_end_when_it_is_cancelled_is_named(
     autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once when it is left to itself, and with its stack when the runtime has to wait for it at the end."""
+    """Once when it was left for a second, and with its stack when the runtime has to wait for it at the end."""
 
     async def deaf_in_its_sleep(ctx: ToolContext) -> str:
         with trio.CancelScope(shield=True):
@@ -282,13 +291,84 @@ async def test_a_task_that_ignores_its_cancel_is_named(
     async with open_runtime() as runtime, runtime.open_session(agent, id="s") as session:
         await session.ask("Go.")
         assert runtime.orphans == 2
+        await trio.sleep(0.9)
+        assert warned(caplog) == []
+        await trio.sleep(0.2)
+        assert warned(caplog) == [DEAF]
     assert trio.current_time() - start == pytest.approx(30)
-    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert warnings[0] == "tool 'deaf' of session s ignores its cancellation; it is left to itself"
-    assert [line.splitlines()[0] for line in warnings[1:]] == [
-        "closing waits for tool 'deaf' of session s, which ignores its cancellation:"
-    ] * 2
-    assert "deaf_in_its_sleep" in warnings[1]
+    assert (
+        warned(caplog)[1:]
+        == ["closing waits for tool 'deaf' of session s, which has not ended within 1 s of its cancel:"] * 2
+    )
+    assert "deaf_in_its_sleep" in caplog.text
+
+
+async def test_a_thread_that_does_not_end_when_it_is_cancelled_is_named(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody waits for it from the moment of the stop."""
+    gate = Gate()
+
+    @read_tool
+    def deaf() -> str:
+        """Waits."""
+        gate.wait()
+        return ""
+
+    agent = Agent(model=Scripted([[call("deaf")]]), tools=[deaf])
+    async with open_runtime() as runtime, runtime.open_session(agent, id="s") as session:
+        run = await session.start("Go.")
+        await gate.wait_entered()
+        run.stop()
+        await run.wait()
+        await trio.sleep(2)
+        assert warned(caplog) == [DEAF]
+        gate.open.set()
+        await runtime.wait_quiet()
+    assert warned(caplog) == [DEAF]
+
+
+async def test_a_tool_that_needs_a_moment_to_end_is_not_named(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A polite close takes longer than a read's grace; to call that deaf sends its author looking for a fault."""
+
+    async def close_politely(ctx: ToolContext) -> str:
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(0.01)
+
+    agent = Agent(model=Scripted([[call("look")]]), tools=[read_named("look", close_politely)])
+    async with open_runtime() as runtime, runtime.open_session(agent) as session:
+        for _ in range(2):
+            run = await session.start("Go.")
+            await trio.testing.wait_all_tasks_blocked()
+            run.stop()
+            await run.wait()
+            await trio.sleep(2)
+    assert warned(caplog) == []
+
+
+async def test_a_thread_that_asks_now_and_then_is_not_left_behind(caplog: pytest.LogCaptureFixture) -> None:
+    """A runtime that closes right behind a stop gives it the moment that it needs."""
+    begun = trio.Event()
+
+    @read_tool
+    def look() -> str:
+        """Asks."""
+        trio.from_thread.run_sync(begun.set)
+        while True:
+            time.sleep(0.01)
+            trio.from_thread.check_cancelled()
+
+    agent = Agent(model=Scripted([[call("look")]]), tools=[look])
+    async with open_runtime() as runtime, runtime.open_session(agent) as session:
+        await session.start("Go.")
+        await begun.wait()
+    assert runtime.orphans == 0
+    assert warned(caplog) == []
 
 
 async def test_a_tool_that_ends_soon_after_the_close_is_not_named(
@@ -438,14 +518,25 @@ async def test_a_closed_session_is_not_kept_alive_by_a_thread() -> None:
 
 
 async def test_a_deaf_tool_is_named_again_only_after_many_others(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A runtime that lives for months must not remember each session that ever had one."""
     monkeypatch.setattr(tool_pool, "MOST_WARNED", 2)
+
+    async def deaf() -> None:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(5)
+
     async with open_pool() as pool:
         for name in ("a", "b", "a", "c", "a"):
-            pool.abandon(work_for(None, name=name))
-    assert [record.getMessage().split("'")[1] for record in caplog.records] == ["a", "b", "c", "a"]
+            work = work_for(deaf, name=name)
+            pool.start(work)
+            await trio.testing.wait_all_tasks_blocked()
+            work.cancel("stop")
+            pool.abandon(work)
+        pool.abandon(work_for(deaf, name="never started"))
+        await pool.wait_quiet()
+    assert [line.split("'")[1] for line in warned(caplog)] == ["a", "b", "c", "a"]
 
 
 @pytest.mark.parametrize("raises", [False, True])

@@ -246,7 +246,7 @@ class ToolCalls:
         self._bench.hub.make_room()
 
     def abandon(self, item: Item) -> None:
-        """Wait no longer for a call that ignores its cancellation."""
+        """Wait no longer for a call that has not ended when it was cancelled."""
         assert item.work is not None
         self._bench.run.works.discard(item.work)
         self._bench.pool.abandon(item.work)

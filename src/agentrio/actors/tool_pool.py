@@ -1,14 +1,16 @@
 """Where tools run: one pool for a runtime, whose nursery owns the task of every call.
 
-The caller waits for the outcome, not for the task: a tool that ignores its cancellation becomes an orphan of the pool
-and delays nobody.
+The caller waits for the outcome, not for the task: a tool that does not end when it is cancelled becomes an orphan
+of the pool and delays nobody.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import math
 import traceback
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import Any, Literal, TypeAlias, cast
@@ -20,8 +22,9 @@ from .from_thread import let_cancels_through
 from .supervise import EXITS, cancel_is_pending, log, shielded, split
 
 MOST_ORPHANED_THREADS = 32  # the thread limiter grows by one for each, up to here
-PATIENCE = 1.0  # seconds; a closing runtime names the tools it waits for after this
-MOST_WARNED = 1000  # tools of sessions that were named as deaf and are not named again; some sessions live long
+PATIENCE = 1.0  # seconds; a tool that nobody waits for, or that a closing runtime waits for, is named after this
+LAST_LOOK = 0.1  # seconds; a thread that asks now and then whether it was stopped has ended by then
+MOST_WARNED = 1000  # tools of sessions that were named so and are not named again; some sessions live long
 
 Why: TypeAlias = Literal["stop", "timeout", "interrupt"]
 
@@ -94,6 +97,9 @@ class ToolPool:
         self._nursery: trio.Nursery | None = None
         self._running: set[Work] = set()
         self._orphaned_threads: set[Work] = set()
+        self._left: deque[tuple[float, Work]] = deque()
+        """Calls that were abandoned of late, and when each is looked at again."""
+        self._left_last = -math.inf
         self._warned: set[tuple[str, str]] = set()
         self._exiting = False  # a tool has raised an exit: no run is told of anything more, all are cancelled
         self._changed = trio.lowlevel.ParkingLot()
@@ -108,9 +114,7 @@ class ToolPool:
                 watch.start_soon(self._name_stragglers)
                 nursery.cancel_scope.cancel()
             watch.cancel_scope.cancel()
-            if self._orphaned_threads:
-                names = ", ".join(sorted(work.name for work in self._orphaned_threads))
-                log.warning("closing leaves %d threads of tools behind: %s", len(self._orphaned_threads), names)
+        await self._leave_threads()
 
     def start(self, work: Work) -> None:
         """Run a call; ``work.report`` is told, in the pool's task, when it has ended."""
@@ -126,12 +130,8 @@ class ToolPool:
             return
         work.abandoned = True
         work.nobody_waits()
-        key = (work.session, work.name)
-        if key not in self._warned:
-            if len(self._warned) >= MOST_WARNED:
-                self._warned.clear()
-            self._warned.add(key)
-            log.warning("tool %r of session %s ignores its cancellation; it is left to itself", *reversed(key))
+        if work in self._running:  # else it was never started
+            self._look_later(work)
 
     @property
     def orphans(self) -> int:
@@ -232,6 +232,7 @@ class ToolPool:
 
     def _orphan_thread(self, work: Work) -> None:
         self._orphaned_threads.add(work)
+        self._look_later(work)
         if len(self._orphaned_threads) <= MOST_ORPHANED_THREADS:
             self._threads.total_tokens += 1
 
@@ -243,14 +244,56 @@ class ToolPool:
             work.forget()
             self._changed.unpark_all()
 
+    def _look_later(self, work: Work) -> None:
+        assert self._nursery is not None
+        self._left_last = trio.current_time()
+        self._left.append((self._left_last + PATIENCE, work))
+        if len(self._left) == 1:
+            self._nursery.start_soon(self._name_left)
+
+    async def _name_left(self) -> None:
+        """Name the calls and threads that are still there some time after nobody waited for them any more."""
+        while self._left:
+            due, work = self._left[0]
+            await trio.sleep_until(due)
+            self._left.popleft()
+            if work in self._running or work in self._orphaned_threads:
+                self._warn(work)
+
+    def _warn(self, work: Work) -> None:
+        key = (work.session, work.name)
+        if key in self._warned:
+            return
+        if len(self._warned) >= MOST_WARNED:
+            self._warned.clear()
+        self._warned.add(key)
+        log.warning(
+            "tool %r of session %s has not ended within %g s of its cancel; nobody waits for it any more",
+            work.name,
+            work.session,
+            PATIENCE,
+        )
+
     async def _name_stragglers(self) -> None:
         await trio.sleep(PATIENCE)
         for work in self._running:
             log.warning(
-                "closing waits for tool %r of session %s, which ignores its cancellation:\n%s",
+                "closing waits for tool %r of session %s, which has not ended within %g s of its cancel:\n%s",
                 work.name,
                 work.session,
+                PATIENCE,
                 _stack(work),
+            )
+
+    async def _leave_threads(self) -> None:
+        """Name the threads that stay behind, when those that were told just now have had a moment to end."""
+        with trio.move_on_at(self._left_last + LAST_LOOK):  # noqa: ASYNC912  # where none is left there is no wait
+            while self._orphaned_threads:
+                await self._changed.park()
+        left = sorted(work.name for work in self._orphaned_threads)
+        if left:
+            log.warning(
+                "closing leaves %d thread%s of tools behind: %s", len(left), "s"[: len(left) - 1], ", ".join(left)
             )
 
 

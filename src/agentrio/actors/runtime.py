@@ -297,10 +297,11 @@ async def open_runtime(
 ) -> AsyncGenerator[Runtime]:
     """A runtime for the time of a block.
 
-    ``agents`` can be opened by name. ``threads`` bounds how many plain ``def`` tools run at once; ``rng`` gives the
-    jitter of retries. Leaving the block stops every run, ends the sessions, then the pool, then the models'
-    connections. An async tool that ignores its cancellation holds the block open, and is named in a warning after a
-    second.
+    ``agents`` can be opened by name. ``threads`` bounds how many plain ``def`` tools run at once; those that were
+    stopped and work on in their threads are not counted, up to 32 of them. ``rng`` gives the jitter of retries. Leaving
+    the block stops every run, ends the sessions, then the pool, then the models' connections. An async tool that does
+    not end when it is cancelled holds the block open, and is named in a warning after a second. Threads are left
+    behind, and named; those that were stopped just now are given a tenth of a second.
 
     Raises:
         DeclarationError: two agents have one name, or an option is wrong, unknown or not supported yet.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import types
 from collections.abc import Generator
 from typing import Any
 
+import httpcore2
+import httpx2
 import pytest
 
-from agentrio.providers._reading import _step
+from agentrio.providers._reading import BodyReader, PausingStream, _step
 
 
 def test_what_is_thrown_at_a_reader_reaches_the_work_within() -> None:
@@ -35,3 +38,49 @@ def test_what_is_thrown_at_a_reader_reaches_the_work_within() -> None:
     stepping.send(None)
     with pytest.raises(ValueError, match="not caught"):
         stepping.throw(ValueError("not caught"))
+
+
+class Written(httpcore2.AsyncNetworkStream):
+    """A connection that notes what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109  # its interface
+        """Note it."""
+        self.sent.append(buffer)
+
+
+REQUEST = b"POST /v1 HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ([REQUEST + b"Content-Length: 5\r\n\r\n", b"hello"], [REQUEST + b"Content-Length: 5\r\n\r\nhello"]),
+        ([REQUEST + b"content-length: 5\r\nX: y\r\n\r\n", b"hel", b"lo"], None),
+        ([REQUEST + b"Content-Length: 0\r\n\r\n"], [REQUEST + b"Content-Length: 0\r\n\r\n"]),
+        ([b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"], [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"]),
+        ([b"\x16\x03\x01 hello of a handshake"], [b"\x16\x03\x01 hello of a handshake"]),
+    ],
+)
+async def test_the_head_of_a_request_goes_out_with_its_body(written: list[bytes], sent: list[bytes] | None) -> None:
+    """One system call and one packet instead of two; what has no body, and what is no request, goes out at once."""
+    below = Written()
+    stream = PausingStream(below)
+    for buffer in written:
+        await stream.write(buffer)
+    assert below.sent == (sent or [written[0] + written[1], written[2]])
+
+
+async def test_a_compressed_body_that_came_whole_is_read_to_its_end() -> None:
+    """What one read brought is inflated in pieces: the last of them may hold what was used."""
+    body = b"data: x\n\n" * 100_000
+    headers = {"content-encoding": "gzip"}
+    own = {"network_stream": PausingStream(Written())}
+    stream = httpx2.ByteStream(gzip.compress(body))
+    reader = BodyReader(httpx2.Response(200, headers=headers, stream=stream, extensions=own))
+    found = bytearray()
+    while not reader.ended:
+        found += await reader.read() or b""
+    assert found == body

@@ -188,19 +188,19 @@ class ResponseStream:
         return redacted_response(priced, self._secrets)
 
     async def _read(self) -> bytes | None:
-        longest = HEARTBEATS * self._idle
-        with trio.move_on_at(self._moved + longest):  # noqa: ASYNC912  # the read is the cancel point
-            return await self._read_some()
-        raise self._broken(
-            f"The server has sent nothing but signs of life for {longest:g} s. If its model works longer than that "
-            f"without a word, raise Limits.idle_timeout (this is {HEARTBEATS} times as long).",
-            retry=None,
-        )
+        patience = self._moved + HEARTBEATS * self._idle
+        if self._reader.watch(patience):
+            return await self._read_some(patience)
+        with trio.move_on_at(patience):  # noqa: ASYNC912  # the read is the cancel point
+            return await self._read_some(patience)
+        raise self._lost_patience()
 
-    async def _read_some(self) -> bytes | None:
+    async def _read_some(self, patience: float) -> bytes | None:
         try:
             return await self._reader.read()
         except httpx2.ReadTimeout as silent:
+            if trio.current_time() > patience:
+                raise self._lost_patience() from silent
             raise self._broken(f"The server was silent for {self._idle:g} s in the middle of its response.") from silent
         except httpx2.DecodingError as garbled:
             message = f"The response can't be decompressed: {_words(garbled)}"
@@ -208,12 +208,21 @@ class ResponseStream:
         except httpx2.HTTPError as broken:
             raise self._broken(f"The connection broke in the middle of the response: {_words(broken)}") from broken
 
+    def _lost_patience(self) -> ProviderError:
+        return self._broken(
+            f"The server has sent nothing but signs of life for {HEARTBEATS * self._idle:g} s. If its model works "
+            f"longer than that without a word, raise Limits.idle_timeout (this is {HEARTBEATS} times as long).",
+            retry=None,
+        )
+
     async def _rest(self) -> bytes | None:
         """Behind the stop reason nothing can go wrong any more: the response is whole.
 
         A server that goes on sending does not hold the run; and behind the last frame nothing it sends is looked at.
         """
         reader = self._reader
+        if reader.ended:
+            return None
         if self._linger is None:
             self._linger = trio.current_time() + LINGER
         with trio.move_on_at(self._linger):  # noqa: ASYNC912  # the read is the cancel point

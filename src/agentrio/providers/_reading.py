@@ -11,6 +11,8 @@ Where the stream is not ours (a client that the user made, a proxy), chunks come
 
 from __future__ import annotations
 
+import math
+import re
 import ssl
 import types
 import zlib
@@ -72,7 +74,14 @@ class BodyReader:
     @property
     def ended(self) -> bool:
         """Whether there is nothing more to read: the body was read to its end, or broke."""
-        return self._ended
+        return self._ended and (self._inflate is None or not self._inflate.waits)
+
+    def watch(self, until: float) -> bool:
+        """Whether the connection itself sees to it that its reads end then, however often a byte comes."""
+        if self._stream is None:
+            return False
+        self._stream.patience = until
+        return True
 
     async def read(self) -> bytes | None:
         """What the next read of the socket brings, or None at the end.
@@ -171,17 +180,26 @@ def _open_inflater(encoding: str) -> _Inflater | None:
     return None if encoding.strip().lower() in ("identity", "") else _Inflater(encoding)
 
 
+_HEAD = re.compile(
+    rb"POST [^\r\n]*\r\n(?:[^\r\n]+\r\n)*?Content-Length: *[1-9][0-9]*\r\n(?:[^\r\n]+\r\n)*\r\n\Z", re.IGNORECASE
+)
+"""The head of a request that has a body: nothing else that is written looks like it, TLS least of all."""
+
+
 class PausingStream(httpcore2.AsyncNetworkStream):
     """A connection that can be told to pause its reader where it would have to read the socket.
 
     ``pauses`` is the task that asked for it: the next user of the connection must not be paused. What one read brings
-    in many chunks is given out in one.
+    in many chunks is given out in one, and a request's head goes out with the beginning of its body. ``patience`` is
+    the time until which bytes are taken for a sign of life: each one puts off the timeout of a read.
     """
 
     def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
         self._stream = stream
         self._merger = ChunkMerger()
+        self._head = b""  # of a request whose body is about to come
         self.pauses: trio.lowlevel.Task | None = None
+        self.patience: float = math.inf
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109  # httpcore2's interface
         """As the stream's."""
@@ -189,14 +207,21 @@ class PausingStream(httpcore2.AsyncNetworkStream):
             if self.pauses is not None and self.pauses is trio.lowlevel.current_task():
                 await _pause()
             data = await self._stream.read(max_bytes, timeout)
+            if trio.current_time() > self.patience:
+                raise httpcore2.ReadTimeout("nothing came but signs of life")
             merged = self._merger.feed(data)
             if merged or not data:
                 return merged
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109  # httpcore2's interface
-        """As the stream's."""
+        """As the stream's; the head of a request waits for its body, which comes at once."""
         self._merger.start()
-        await self._stream.write(buffer, timeout)
+        self.patience = math.inf
+        if _HEAD.match(buffer):
+            self._head = buffer
+            return
+        head, self._head = self._head, b""
+        await self._stream.write(head + buffer, timeout)
 
     async def aclose(self) -> None:
         """As the stream's."""

@@ -100,6 +100,7 @@ class ToolPool:
         self._left: deque[tuple[float, Work]] = deque()
         """Calls that were abandoned of late, and when each is looked at again."""
         self._left_last = -math.inf
+        self._some_left = trio.lowlevel.ParkingLot()
         self._warned: set[tuple[str, str]] = set()
         self._exiting = False  # a tool has raised an exit: no run is told of anything more, all are cancelled
         self._changed = trio.lowlevel.ParkingLot()
@@ -109,6 +110,7 @@ class ToolPool:
         async with trio.open_nursery() as watch:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
+                nursery.start_soon(self._name_left)
                 task_status.started()
                 await closing.wait()
                 watch.start_soon(self._name_stragglers)
@@ -245,18 +247,17 @@ class ToolPool:
             self._changed.unpark_all()
 
     def _look_later(self, work: Work) -> None:
-        assert self._nursery is not None
         self._left_last = trio.current_time()
         self._left.append((self._left_last + PATIENCE, work))
-        if len(self._left) == 1:
-            self._nursery.start_soon(self._name_left)
+        self._some_left.unpark_all()
 
     async def _name_left(self) -> None:
         """Name the calls and threads that are still there some time after nobody waited for them any more."""
-        while self._left:
-            due, work = self._left[0]
+        while True:
+            if not self._left:
+                await self._some_left.park()
+            due, work = self._left.popleft()
             await trio.sleep_until(due)
-            self._left.popleft()
             if work in self._running or work in self._orphaned_threads:
                 self._warn(work)
 

@@ -113,7 +113,7 @@ class Assembler(EventAssembler):
                 self._other(frame, out)
 
     def _other(self, frame: Frame, out: list[PartDelta]) -> None:
-        self.idle = self.idle and type(frame) is Ping
+        self.idle: bool = self.idle and type(frame) is Ping
         match frame:
             case BlockStart(index=index, content_block=json):
                 self.start(index, bytes(json), out)

@@ -87,6 +87,7 @@ class WholeBody(EventAssembler):
 
     what = "a response"
     failure: ProviderError | None
+    idle: bool
 
     def __init__(self, max_body: int = MAX_BODY, **reading: Any) -> None:
         super().__init__(**reading)

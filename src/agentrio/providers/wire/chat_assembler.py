@@ -241,7 +241,7 @@ class ChatAssembler(EventAssembler):
             self._grow(self._thinking, text, out)
 
     def _call(self, piece: CallPiece, out: list[PartDelta]) -> None:
-        self.idle = False
+        self.idle: bool = False
         function = piece.function
         id, name, arguments = piece.id or "", "", None
         if function is not None:

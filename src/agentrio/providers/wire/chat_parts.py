@@ -110,7 +110,7 @@ class ThinkingPart(Growing):
     def __init__(self, part: int, field: str) -> None:
         super().__init__(part, "thinking")
         self.field: str = field
-        self.details = Details()
+        self.details: Details = Details()
 
     def finished(self) -> Part:
         """The whole reasoning; hidden reasoning is what the server gave in its place."""

@@ -37,7 +37,7 @@ class Slot(Growing):
     def __init__(self, item: Item, part: int, kind: Kind, name: str = "") -> None:
         super().__init__(part, kind, name)
         self.item: Item = item
-        self.index = 0  # of the item's content
+        self.index: int = 0  # of the item's content
         self.final: str | None = None
 
     def settle(self, text: str) -> PartDelta | None:

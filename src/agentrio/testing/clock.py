@@ -73,7 +73,10 @@ class HoldingClock(trio.abc.Clock):
             return True
         abandoned = self._abandoned()
         threads = trio.testing.active_thread_count() + abandoned
-        return threads > 0 and threads > _waiting_for_the_loop(abandoned=abandoned > 0)
+        if threads == 0:
+            return False
+        asked = trio.lowlevel.current_statistics().run_sync_soon_queue_size  # and the loop has not looked yet
+        return asked > 0 or threads > _waiting_for_the_loop(abandoned=abandoned > 0)
 
     @contextmanager
     def hold(self, abandoned: Callable[[], int] | None = None) -> Generator[None]:
@@ -129,21 +132,43 @@ class HoldingClock(trio.abc.Clock):
 
 
 def _waiting_for_the_loop(*, abandoned: bool) -> int:
-    """How many threads in flight wait for what they asked of the loop: they go on when it does, not before."""
-    return sum(_waits(frame, abandoned) for frame in sys._current_frames().values())
+    """How many threads wait for what they asked of the loop: a task is at work for each, so none goes on before it."""
+    waiting = 0
+    tasks = [trio.lowlevel.current_root_task()]
+    while tasks:
+        task = tasks.pop()
+        if task is not None:
+            waiting += _works_for_a_thread(task, abandoned)
+            tasks += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
+    return waiting
 
 
-def _waits(frame: FrameType | None, abandoned: bool) -> bool:
+def _works_for_a_thread(task: trio.lowlevel.Task, abandoned: bool) -> bool:
     # Trio tells nobody; its own frames do. Where a new Trio has others, a thread holds the clock, and a test says so.
-    asked = False
-    while frame is not None:
-        if frame.f_code.co_filename == _THREADS:
-            if frame.f_code.co_name == "_send_message_to_trio":
-                asked = frame.f_locals["message_to_trio"].queue.empty()  # else it has its answer, and is about to go on
-            elif frame.f_code.co_name == "worker_fn":
-                return asked and (abandoned or frame.f_locals["task_register"][0] is not None)
-        frame = frame.f_back
+    frames = {frame.f_code.co_name: frame for frame, _ in task.iter_await_frames() if _is_trios(frame)}
+    if "run" not in frames and "run_system" not in frames:
+        return False
+    if abandoned or "to_thread_run_sync" in frames:
+        return True
+    return "run_system" in frames and _is_awaited(frames["run_system"].f_locals["self"])
+
+
+def _is_awaited(message: object) -> bool:
+    """Whether the thread that has asked this was not abandoned meanwhile."""
+    for top in sys._current_frames().values():
+        asking: FrameType | None = top
+        asks = False
+        while asking is not None:
+            if _is_trios(asking) and asking.f_code.co_name == "_send_message_to_trio":
+                asks = asking.f_locals["message_to_trio"] is message
+            elif asks and _is_trios(asking) and asking.f_code.co_name == "worker_fn":
+                return asking.f_locals["task_register"][0] is not None
+            asking = asking.f_back
     return False
+
+
+def _is_trios(frame: FrameType) -> bool:
+    return frame.f_code.co_filename == _THREADS
 
 
 _THREADS = trio.to_thread.run_sync.__code__.co_filename

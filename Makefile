@@ -30,10 +30,11 @@ help: ## list the targets
 demo: .venv/.demo ## watch an agent stream, call tools and be stopped; no key, no network
 	$(BIN)/agentrio demo
 
-test: .venv/.tox ## tests on the oldest and newest Python here, lint, async lint, types, import law, docs, coverage
+test: .venv/.tox ## tests on the oldest and newest Python here, lint, async lint, types, import law, docs
 	@rm -rf .tox/coverage
 	@$(call pythons,ends) && $(TOX) $(PARALLEL) -e "$(LONG),$$envs,$(CHECKS)"
-	@$(MAKE) --no-print-directory coverage
+# COVERAGE GATE: take the next line's `#` away to make the bounds a part of `make test`.
+#	@$(MAKE) --no-print-directory coverage
 
 test-full: .venv/.tox ## every Python here, the long sweeps too
 	@rm -rf .tox/coverage

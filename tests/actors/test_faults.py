@@ -104,10 +104,11 @@ async def test_a_journal_that_fails_ends_its_session_alone(
         assert (await other.ask("You?")).text == "Fine."
 
 
+@pytest.mark.parametrize(("stopped", "status"), [(True, "cancelled"), (False, "error")])
 async def test_a_run_that_can_not_settle_is_told_to_its_end_all_the_same(
-    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch, stopped: bool, status: str
 ) -> None:
-    """The round is closed before the run, whatever became of what was open in it."""
+    """The round is closed before the run, once, whatever became of what was open in it."""
 
     async def broken(*args: Any, **options: Any) -> None:
         await trio.lowlevel.checkpoint()
@@ -119,10 +120,11 @@ async def test_a_run_that_can_not_settle_is_told_to_its_end_all_the_same(
             events = []
             async for event in run:
                 events.append(event)
-                if isinstance(event, MessageStarted):
+                if isinstance(event, MessageStarted) and stopped:
                     run.stop()
     assert names(events)[-2:] == ["RoundEnded", "RunEnded"]
-    assert run.result.status == "cancelled"
+    assert names(events).count("RoundEnded") == 1
+    assert run.result.status == status
 
 
 async def test_a_command_that_fails_ends_its_session_alone(

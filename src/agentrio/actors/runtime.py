@@ -136,13 +136,7 @@ class Runtime:
         check_opening(id, value, identity)
         session = self._value(declared, id, value)
         self._check_free(session.id)
-        lease = self._models.lease()
-        try:
-            await self._open_models(declared, lease)
-            self._check_free(session.id)
-        except BaseException:
-            lease.release()
-            raise
+        lease = await self._lease(declared, session.id)
         around = Surroundings(self._pool, lease.client, self._rng, self._taps, NullJournal())
         actor = SessionActor(around, declared, session, identity, services)
         assert self._nursery is not None
@@ -154,6 +148,17 @@ class Runtime:
             actor.close()
             raise
         return SessionHandle(actor)
+
+    async def _lease(self, agent: Agent[Any], id: str) -> Lease:
+        """The agent's models, open, for a session whose id is still free by then."""
+        lease = self._models.lease()
+        try:
+            await self._open_models(agent, lease)
+            self._check_free(id)
+        except BaseException:
+            lease.release()
+            raise
+        return lease
 
     async def _open_models(self, agent: Agent[Any], lease: Lease) -> None:
         """The agent's models; with a limit of money, each must be able to keep it."""

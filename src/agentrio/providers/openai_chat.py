@@ -146,8 +146,6 @@ class _Client:
     def unpriced(self) -> str | None:
         return self._tariff.lacks
 
-    @asynccontextmanager
-    async def stream(self, request: ModelRequest, timeouts: Timeouts) -> AsyncGenerator[ModelStream]:
+    def stream(self, request: ModelRequest, timeouts: Timeouts) -> AbstractAsyncContextManager[ModelStream]:
         body = encode_request(request, self._options)
-        async with self._connection.stream(body, timeouts, self._assemblers, self._tariff) as stream:
-            yield stream
+        return self._connection.stream(body, timeouts, self._assemblers, self._tariff)

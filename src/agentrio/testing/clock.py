@@ -4,8 +4,8 @@ Trio's own autojump clock jumps to the next deadline whenever every task is bloc
 thread is blocked too, so every timeout of the program fires while the thread is still working. This clock waits for
 the thread first.
 
-Only public parts of Trio are used: the clock installs an instrument in its own run, and that instrument sees an I/O
-wait come to its end with nobody made runnable.
+The clock installs an instrument in its own run, and that instrument sees an I/O wait come to its end with nobody made
+runnable. Of Trio, only public parts are used but for one: its own frames alone tell which threads wait for the loop.
 """
 
 from __future__ import annotations

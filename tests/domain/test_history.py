@@ -164,6 +164,16 @@ def test_feeding_a_growing_or_replaced_history_equals_the_full_pass(
         assert normaliser.feed(history) == normalise_history(history)
 
 
+def test_results_in_the_place_of_a_later_message_belong_to_the_call_before() -> None:
+    """The call's block was final by then, with a result that was made up."""
+    asked = (ASK, said("a", call("1")))
+    normaliser = Normaliser()
+    normaliser.feed((*asked, user_message("later", "and?")))
+    history = (*asked, told("t", result("1")))
+
+    assert normaliser.feed(history) == normalise_history(history) == history
+
+
 @CHECKED
 @given(histories, st.data())
 def test_feeding_message_by_message_with_results_that_grow_equals_the_full_pass(

@@ -35,7 +35,7 @@ class Normaliser:
     def feed(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """The normalised history. Feeding a history that does not continue the last one starts over."""
         start = self._open
-        if messages[:start] != self._seen[:start]:  # identical objects compare at C speed
+        if messages[:start] != self._seen[:start] or _goes_on(messages, start):  # the same objects compare at C speed
             start = self._closed = 0
         del self._out[self._closed :]
         self._seen = messages
@@ -45,6 +45,11 @@ class Normaliser:
             self._out.extend(_normalise_block(messages[start:end]))
             start = end
         return tuple(self._out)
+
+
+def _goes_on(messages: Sequence[Message], start: int) -> bool:
+    """Whether what began a block was replaced by results, which belong to the block before."""
+    return 0 < start < len(messages) and messages[start].role == "tool"
 
 
 def _block_end(messages: Sequence[Message], start: int) -> int:

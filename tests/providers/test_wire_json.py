@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrio.domain.plain import unicode_text
 from agentrio.providers.base import ProviderError
 from agentrio.providers.wire.json import (
     decode,
@@ -16,7 +17,6 @@ from agentrio.providers.wire.json import (
     decode_unmended,
     encode,
     encode_text,
-    mend,
     parse_arguments,
 )
 
@@ -110,8 +110,8 @@ def test_encoding_mends_text_and_takes_any_mapping() -> None:
 @given(st.text(st.characters(exclude_categories=())))
 def test_mended_text_is_always_encodable(text: str) -> None:
     """And right text stays as it is."""
-    assert mend(text).encode().decode() == mend(text)
-    assert mend("a😀\ufffd") == "a😀\ufffd"
+    assert unicode_text(text).encode().decode() == unicode_text(text)
+    assert unicode_text("a😀\ufffd") == "a😀\ufffd"
 
 
 @pytest.mark.parametrize(

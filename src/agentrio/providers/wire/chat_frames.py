@@ -17,8 +17,10 @@ from typing import Any
 from msgspec import MsgspecError, Struct
 from msgspec.json import Decoder
 
+from agentrio.domain.plain import unicode_text
+
 from .common import string
-from .json import SHALLOW, check_depth, decode, decode_unmended, mend, scrub
+from .json import SHALLOW, check_depth, decode, decode_unmended, scrub
 
 
 class Function(Struct, gc=False):
@@ -180,7 +182,7 @@ def _function(found: Any) -> Function | None:
 
 
 def _text(found: Any) -> str:
-    return mend(string(found))
+    return unicode_text(string(found))
 
 
 def _index(found: Any) -> int | None:

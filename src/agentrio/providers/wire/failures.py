@@ -15,10 +15,11 @@ from urllib.parse import urlsplit
 
 import attrs
 
+from agentrio.domain.plain import unicode_text
 from agentrio.domain.status import Code
 from agentrio.providers.base import ProviderError
 
-from .json import decode, mend
+from .json import decode
 
 Retry: TypeAlias = Literal["request", "stream"] | None
 
@@ -86,7 +87,7 @@ def _type(source: Mapping[str, Any]) -> str:
 
 
 def _quote(text: str) -> str:
-    text = mend(re.sub(r"<[^<>]*>", " ", text) if text.lstrip()[:1] == "<" else text)
+    text = unicode_text(re.sub(r"<[^<>]*>", " ", text) if text.lstrip()[:1] == "<" else text)
     text = " ".join(text.split())
     return text if len(text) <= MAX_QUOTE else text[: MAX_QUOTE - 1] + "…"
 

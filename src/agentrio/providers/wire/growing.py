@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentrio.domain.plain import unicode_text
 from agentrio.providers.base import PartDelta, ProviderError
-
-from .json import mend
 
 MAX_NAME = 1_000  # characters of a tool's name, which stands in each of its deltas; servers take 64 or 128
 
@@ -49,7 +48,7 @@ class Growing:
     def add(self, text: str) -> PartDelta | None:
         """More text."""
         if self.held:
-            text, self.held = mend(self.held + text), ""
+            text, self.held = unicode_text(self.held + text), ""
         if not text:
             return None
         offset = self.length
@@ -64,7 +63,7 @@ class Growing:
         """More text that may end in the first half of a surrogate pair."""
         text, self.held = self.held + text, ""
         held = text[-1:] if "\ud800" <= text[-1:] < "\udc00" else ""
-        delta = self.add(mend(text[: len(text) - len(held)]))
+        delta = self.add(unicode_text(text[: len(text) - len(held)]))
         self.held = held
         return delta
 
@@ -74,4 +73,4 @@ class Growing:
 
     def text(self) -> str:
         """All of it so far."""
-        return "".join(self.pieces) + mend(self.held)
+        return "".join(self.pieces) + unicode_text(self.held)

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from agentrio.domain.plain import unicode_text
 from agentrio.providers.base import ProviderError
 
 
@@ -187,16 +188,11 @@ def encode_text(value: Any) -> str:
     return encode(value).decode()
 
 
-def mend(text: str) -> str:
-    """Two halves of a surrogate pair become their character; a half alone becomes U+FFFD."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
 def scrub(value: Any, *, strip_nul: bool) -> Any:
     """The value with every text in it mended; copies, never changes."""
     match value:
         case str():
-            text = mend(value)
+            text = unicode_text(value)
             return text.replace("\0", "") if strip_nul else text
         case Mapping():
             return {scrub(key, strip_nul=strip_nul): scrub(item, strip_nul=strip_nul) for key, item in value.items()}

@@ -152,6 +152,24 @@ def test_a_conversation_is_saved_and_goes_on(tmp_path: Path) -> None:
         assert len(server.record()[1]["body"]["messages"]) == 3
 
 
+def test_a_conversation_that_outgrew_the_model_is_left_for_a_new_one(tmp_path: Path) -> None:
+    """Whoever talks for long must not have to leave the program for it."""
+    overflow = ErrorReply(400, "invalid_request_error", "prompt is too long: 9 tokens > 8 maximum")
+    replies = TextReply("I am Ada."), overflow, TextReply("Who is that?")
+    with model_server(tmp_path, *replies) as server, chatting(tmp_path, server, wire="anthropic") as shown:
+        for line, answer in (("Who are you?", "I am Ada."), ("And?", "[/new begins another conversation]")):
+            shown.type(f"{line}\n")
+            shown.read_next(answer)
+            shown.read_next("> ")
+        shown.type("/new\n")
+        shown.read_next("a new conversation")
+        shown.read_next("> ")
+        shown.type("Do you know Ada?\n")
+        shown.read_next("Who is that?")
+        assert shown.leave() == 0
+        assert [len(request["body"]["messages"]) for request in server.record()] == [1, 3, 1]
+
+
 _REFUSED = [
     ("/help", "/load FILE"),
     ("/nonsense", "there is no /nonsense"),

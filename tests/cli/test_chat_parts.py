@@ -78,6 +78,7 @@ def test_what_happens_beside_the_answer_is_told_on_its_own_lines() -> None:
         ev.Retrying(HERE, 1, "length", 1, 2, 0.0, "It was cut."),
         ev.Retrying(HERE, 1, "fallback", 1, 1, 0.0, "It is gone."),
         ev.Notice(HERE, 1, "code", "Mind the gap"),
+        ev.Compacted(HERE, 3, 500),
         ev.CallProgress(HERE, 1, "unknown", "halfway"),
         ev.RunEnded(HERE, RunResult("r", "blocked")),
         ev.RunEnded(HERE, RunResult("r", "cancelled")),
@@ -90,6 +91,7 @@ def test_what_happens_beside_the_answer_is_told_on_its_own_lines() -> None:
         "[It was cut; trying again]",
         "[It is gone; asking the next model]",
         "[Mind the gap]",
+        "[the conversation outgrew its limit: what is old is sent 500 characters shorter]",
         "[call: halfway]",
         "agentrio: blocked",
         "[stopped]",
@@ -167,6 +169,9 @@ def test_small_commands(tmp_path: Path) -> None:
     talked = Talked(talked.value, Usage(1, 2, cost=Decimal("0.5")))
     assert told("/usage") == Done("1 tokens in, 2 out, $0.5000")
     assert "/load FILE" in told("/help").note
+    fresh = told("/new").outcome
+    assert isinstance(fresh, Session)
+    assert (fresh.messages, fresh.agent, fresh.id != talked.value.id) == ((), talked.value.agent, True)
     assert "no /" in told("/").note
     assert told(f"/save {file}").note == f"0 messages are in {file}"
     assert told(f"/load {file}").outcome == talked.value

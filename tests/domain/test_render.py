@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrio.domain.history import normalise_history
-from agentrio.domain.messages import Message, memoised, user_message
+from agentrio.domain.messages import Message, ModelTag, memoised, user_message
 from agentrio.domain.parts import CallError, File, Image, RawBlock, Text, Thinking, ToolCall, ToolResult
 from agentrio.domain.render import (
     SHORT,
+    Compaction,
     ModelRequest,
     RenderMemo,
     RequestInputs,
@@ -21,6 +22,7 @@ from agentrio.domain.render import (
     message_chars,
     render,
     request_chars,
+    shorten,
 )
 from agentrio.domain.session import Session
 from agentrio.domain.state import SessionState
@@ -132,19 +134,89 @@ def test_as_few_results_as_must_are_compacted_and_never_those_of_the_latest_roun
     compacted: int, excess: int, expected: tuple[int, int] | None
 ) -> None:
     """The latest ones are what the model is to answer. Where it would not help, nothing is taken from the model."""
-    assert compaction(Session("s", messages=WORK, compacted=compacted), excess) == expected
+    short = compaction(Session("s", messages=WORK, compacted=compacted), excess)
+    assert (short and (short.messages, short.chars)) == expected
+    assert short is None or short.shortened == ()
 
 
 @pytest.mark.parametrize(("spare", "expected"), [(0, (3, 478)), (478, (5, 756)), (9_999, (5, 756))])
 def test_a_compaction_makes_room_for_some_rounds_where_there_is_some(spare: int, expected: tuple[int, int]) -> None:
     """Each one makes the server's cache of the prompt void."""
-    assert compaction(Session("s", messages=WORK), 1, spare) == expected
+    short = compaction(Session("s", messages=WORK), 1, spare)
+    assert short is not None
+    assert (short.messages, short.chars) == expected
 
 
 def test_a_conversation_without_results_has_nothing_to_compact() -> None:
     """The limit is the limit."""
     assert compaction(Session("s", messages=WORK[:1]), 1) is None
     assert compaction(Session("s"), 1) is None
+
+
+LONG = Message(
+    "a0",
+    "assistant",
+    (
+        Thinking("h" * 400, signature="proof"),
+        Text("w" * 900, raw="{}"),
+        Text("brief"),
+        RawBlock("search", "{}"),
+        ToolCall("c0", "p0", "look", '{"a": "' + "v" * 600 + '"}', {"a": "v" * 600}, "{}"),
+        ToolCall("c1", "p1", "look", "{}", {}, "{}"),
+    ),
+    ModelTag("anthropic", "messages", "claude"),
+)
+
+
+def test_an_answer_too_large_for_any_request_is_sent_as_its_beginning() -> None:
+    """Cut, it is no model's own: nothing that was signed goes out with it. The session keeps the answer."""
+    memo = RenderMemo()
+    history = (user_message("p", "Look."), LONG, *a_round(1, "x" * 500))
+    for shortened in ((), ("a0",), ("a0",), ("a0", "t1")):
+        session = Session("s", messages=history, shortened=shortened)
+        request = render(SessionState(session), INPUTS, memo)
+        assert request == render(SessionState(session), INPUTS)
+        if shortened:
+            assert request.messages[1].parts == (
+                Text("w" * 200 + " [compacted: 900 chars]"),
+                Text("brief"),
+                ToolCall("c0", "p0", "look", '{"compacted": "609 chars"}', {"compacted": "609 chars"}),
+                ToolCall("c1", "p1", "look", "{}", {}),
+            )
+        assert (request.messages[1].model is None) is bool(shortened)
+        assert found(request)[-1] == ("[compacted: 500 chars]" if "t1" in shortened else "x" * 500)
+
+
+def test_an_answer_of_reasoning_alone_is_sent_as_its_size() -> None:
+    """An empty message is taken by no server."""
+    short = shorten(Message("a", "assistant", (Thinking("h" * 400), RawBlock("search", "{}"), Text(""))))
+    assert short.parts == (Text(""), Text("[compacted: 402 chars]"))
+
+
+@pytest.mark.parametrize(
+    ("tail", "excess", "spare", "expected"),
+    [
+        ((), 100, 300, Compaction(0, ("a0",), 1662)),
+        ((), 100, 5_000, None),  # no message of it is so large that it must be in the way
+        ((), 1_663, 300, None),
+        (a_round(1, "x" * 5_000), 2_000, 300, None),  # the model is to answer it
+        ((*a_round(1, "x" * 5_000), user_message("q", "Go on.")), 2_000, 300, Compaction(0, ("a0", "t1"), 6639)),
+        ((*a_round(1, "x" * 5_000), *a_round(2, "y")), 6_000, 300, Compaction(4, ("a0",), 6639)),
+    ],
+)
+def test_what_alone_is_too_large_is_shortened_where_results_do_not_suffice(
+    tail: tuple[Message, ...], excess: int, spare: int, expected: Compaction | None
+) -> None:
+    """Or one answer would end the session: no request could ever hold it."""
+    session = Session("s", messages=(user_message("p", "Look."), LONG, *tail))
+    assert compaction(session, excess, spare) == expected
+    if expected is not None:
+        again = attrs.evolve(session, compacted=expected.messages, shortened=expected.shortened)
+        saved = request_chars(render(SessionState(session), INPUTS)) - request_chars(
+            render(SessionState(again), INPUTS)
+        )
+        assert saved == expected.chars
+        assert compaction(again, excess, spare) is None
 
 
 def test_the_size_of_a_request_counts_what_a_model_reads() -> None:

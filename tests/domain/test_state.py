@@ -304,6 +304,10 @@ def test_what_is_compacted_is_only_counted() -> None:
     assert (state.session.compacted, state.session.messages) == (1, before.session.messages)
     assert state.run == before.run
 
+    state = fold(Compacted(ORIGIN, 1, 500, ("a",)), start=state)
+    state = fold(Compacted(ORIGIN, 2, 500, ("b", "c")), start=state)
+    assert (state.session.compacted, state.session.shortened) == (2, ("a", "b", "c"))
+
 
 def test_a_suspended_run_is_open_and_its_end_ends_the_rest() -> None:
     """Suspended is not ended; an ended run stays to be looked at."""

@@ -143,6 +143,7 @@ _BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
     "result": results,
     "reason": one_of(SuspendReason),
     "pending": st.lists(ids, max_size=2).map(tuple),
+    "shortened": st.lists(ids, max_size=2).map(tuple),
     "message": messages,
     "source": one_of(ev.Source),
     "queue": one_of(ev.Queue),

@@ -126,14 +126,14 @@ class ModelCalls:
             size = request_chars(request)
             if size <= most:
                 return request
-            shorter = compaction(bench.session_state.session, size - most, most // SPARE)
-            if shorter is None:
+            short = compaction(bench.session_state.session, size - most, most // SPARE)
+            if short is None:
                 raise ProviderError(
                     f"The conversation has {size:,} characters; the limit is {most:,}. Raise Limits.max_context_chars, "
                     "or go on in a new session with less of the history.",
                     code="limit",
                 )
-            await bench.emitter.emit(Compacted(bench.origin, *shorter))
+            await bench.emitter.emit(Compacted(bench.origin, short.messages, short.chars, short.shortened))
 
     async def _fall_back(self, inputs: RequestInputs) -> ModelResponse:
         """The response of the first model that gives one; those that failed for good are not asked again."""

@@ -183,13 +183,15 @@ class MemoryPatched:
 class Compacted:
     """The request had outgrown its limit: tool results in the first ``messages`` messages go out as their size alone.
 
-    The conversation keeps them. ``chars`` is by how much the request shrank.
+    Where that was not enough, the messages whose ids are ``shortened``, each of them larger than a quarter of the
+    limit, go out as their beginning. The conversation keeps it all. ``chars`` is by how much the request shrank.
     """
 
     structural: ClassVar[bool] = True
     origin: Origin
     messages: int
     chars: int
+    shortened: tuple[str, ...] = ()
     seq: int = 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -70,6 +70,8 @@ class ModelRequest:
     memo: dict[str, Any] = attrs.field(factory=dict, eq=False, repr=False)
 
 
+NOTHING_SHORT: tuple[int, tuple[str, ...]] = (0, ())
+KEPT = 200  # characters of a text that is shortened
 SHORT = 64  # messages; so few are encoded again in 0.2 ms, and their encoded form is a third of an idle session
 
 
@@ -82,8 +84,9 @@ class RenderMemo:
     def _start(self) -> None:
         self.normaliser: Normaliser = Normaliser()
         self.provider: dict[str, Any] = {}
-        self.head: tuple[Message, ...] = ()  # what is compacted, as it is stored, and as it is sent
-        self.compacted: tuple[Message, ...] = ()
+        self.head: tuple[Message, ...] = ()  # what is sent short in part, as it is stored, and as it is sent
+        self.sent: tuple[Message, ...] = ()
+        self.short: tuple[int, tuple[str, ...]] = (0, ())  # what of it the session says is sent short
 
     def rest(self, history: Sequence[Message]) -> None:
         """The session has nothing to do: keep only what takes long to make again."""
@@ -110,13 +113,30 @@ def render(state: SessionState, inputs: RequestInputs, memo: RenderMemo | None =
 
 
 def _history(session: Session, memo: RenderMemo | None) -> tuple[Message, ...]:
-    if not session.compacted:
+    short = session.compacted, session.shortened
+    if short == NOTHING_SHORT:
         return session.messages
     memo = RenderMemo() if memo is None else memo
-    head, rest = session.messages[: session.compacted], session.messages[session.compacted :]
-    if head != memo.head:  # identical objects compare at C speed
-        memo.head, memo.compacted = head, tuple(map(_compact, head))
-    return memo.compacted + rest
+    end = len(memo.head) if short == memo.short else _end_of_short(session)
+    head, rest = session.messages[:end], session.messages[end:]
+    if short != memo.short or head != memo.head:  # identical objects compare at C speed
+        memo.short, memo.head, memo.sent = short, head, tuple(_sent_short(session, head))
+    return memo.sent + rest
+
+
+def _end_of_short(session: Session) -> int:
+    ids = frozenset(session.shortened)
+    shortened = (place + 1 for place, message in enumerate(session.messages) if message.id in ids)
+    return max(session.compacted, *shortened, 0)
+
+
+def _sent_short(session: Session, head: Sequence[Message]) -> Iterable[Message]:
+    ids = frozenset(session.shortened)
+    for place, message in enumerate(head):
+        if message.id in ids:
+            yield shorten(message)
+        else:
+            yield _compact(message) if place < session.compacted else message
 
 
 def _compact(message: Message) -> Message:
@@ -130,16 +150,63 @@ def _compact_result(part: Part) -> Part:
     if not isinstance(part, ToolResult):
         return part
     size = sum(_part_chars(item) for item in part.parts)
-    mark = f"[compacted: {size} chars]"
+    mark = _mark(size)
     return part if size <= len(mark) else attrs.evolve(part, parts=(Text(mark),))
 
 
-def compaction(session: Session, excess: int, spare: int = 0) -> tuple[int, int] | None:
-    """How many messages to compact, from the oldest, so that ``excess`` characters are saved; and how many that saves.
+def _mark(size: int) -> str:
+    return f"[compacted: {size} chars]"
 
-    Beyond that it saves ``spare`` characters, or what of them can be had: each compaction makes the server's cache of
-    the prompt void, so the next one should be some rounds away. The latest round stays as it is, for its results are
-    what the model is to answer. None where all others together would not do.
+
+def shorten(message: Message) -> Message:
+    """Results as ``[compacted: N chars]``; an answer as the beginning of its texts, its calls with their size for
+    arguments, and without its reasoning.
+
+    Such an answer is no model's own any more: its blocks are not those that a signature proves.
+    """
+    if message.role != "assistant":
+        return _compact(message)
+    parts = [short for part in message.parts if (short := _shorten_part(part)) is not None]
+    told = any(isinstance(part, ToolCall) or (isinstance(part, Text) and part.text) for part in parts)
+    nothing = () if told else (Text(_mark(message_chars(message))),)
+    return Message(message.id, "assistant", (*parts, *nothing), interrupted=message.interrupted)
+
+
+def _shorten_part(part: Part) -> Part | None:
+    match part:
+        case Text(text=text):
+            mark = f" {_mark(len(text))}"
+            return Text(text if len(text) <= KEPT + len(mark) else text[:KEPT] + mark)
+        case ToolCall(arguments_json=arguments):
+            short = {"compacted": f"{len(arguments)} chars"}
+            told = json.dumps(short)
+            if len(arguments) <= len(told):
+                return attrs.evolve(part, raw=None)
+            return attrs.evolve(part, arguments_json=told, arguments=short, raw=None)
+        case _:
+            return None
+
+
+@attrs.frozen
+class Compaction:
+    """What is sent short from here on: results in the first ``messages`` messages, and the ``shortened`` messages.
+
+    ``chars`` is what that saves.
+    """
+
+    messages: int
+    shortened: tuple[str, ...]
+    chars: int
+
+
+def compaction(session: Session, excess: int, spare: int = 0) -> Compaction | None:
+    """What to send short so that ``excess`` characters are saved; None where nothing would do.
+
+    Results go first, from the oldest. Beyond the excess they save ``spare`` characters, or what of them can be had:
+    each compaction makes the server's cache of the prompt void, so the next one should be some rounds away. The latest
+    round stays as it is, for its results are what the model is to answer. Where that is not enough, messages that alone
+    take more than ``spare`` are shortened, or no request would ever be possible again: answers, and results that a
+    message of the user has followed.
     """
     messages = session.messages
     latest = max((place for place, message in enumerate(messages) if message.role == "assistant"), default=0)
@@ -150,7 +217,24 @@ def compaction(session: Session, excess: int, spare: int = 0) -> tuple[int, int]
         shorter = message_chars(messages[place]) - message_chars(_compact(messages[place]))
         if shorter > 0:
             end, saved = place + 1, saved + shorter
-    return (end, saved) if saved >= excess and end > session.compacted else None
+    shortened: list[str] = []
+    for place, message in enumerate(messages):
+        if saved >= excess:
+            break
+        shorter = message_chars(message) - message_chars(shorten(message))
+        if shorter > 0 and message_chars(message) > spare and _may_be_shortened(session, end, place):
+            shortened.append(message.id)
+            saved += shorter
+    return Compaction(end, tuple(shortened), saved) if saved >= excess > 0 else None
+
+
+def _may_be_shortened(session: Session, compacted: int, place: int) -> bool:
+    message = session.messages[place]
+    if message.id in session.shortened:
+        return False
+    if message.role == "assistant":
+        return True
+    return place >= compacted and any(later.role == "user" for later in session.messages[place:])
 
 
 def request_chars(request: ModelRequest) -> int:

@@ -24,7 +24,8 @@ class Queued:
 class Session:
     """One conversation: immutable and JSON-safe. ``runs`` and ``queued_total`` number what comes next.
 
-    Tool results in the first ``compacted`` messages are kept here, and sent to the model as their size alone.
+    Tool results in the first ``compacted`` messages are kept here, and sent to the model as their size alone. The
+    messages whose ids are ``shortened`` were too large for a request to hold: of them the model sees the beginning.
 
     It can be hashed, as all values can; messages and memory have no part in that, so it costs the same however long
     the conversation is.
@@ -39,6 +40,7 @@ class Session:
     queued_total: int = 0
     seq: int = 0
     compacted: int = 0
+    shortened: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """The session as JSON text; ``from_json`` reads it back to an equal value."""

@@ -183,8 +183,8 @@ def _fold_run(state: SessionState, run: RunState, event: Event) -> SessionState:
             return _complete(state, run, event)
         case RoundEnded() if run.round_open:
             return _end_round(state, run, event)
-        case Compacted(messages=count):
-            return _session(state, event, compacted=count)
+        case Compacted(messages=count, shortened=shortened):
+            return _session(state, event, compacted=count, shortened=(*state.session.shortened, *shortened))
         case RunSuspended(reason=reason, pending=pending):
             return _run(state, run, event, suspension=Suspension(run.id, reason, pending))
         case RunEnded(result=ending) if not run.round_open:

@@ -19,6 +19,7 @@ def check_session(session: Session) -> None:
     try:
         _check_tuple(session.messages, Message, "messages")
         _check_tuple(session.queue, Queued, "queue")
+        _check_tuple(session.shortened, str, "shortened")
         _check_tuple(tuple(item.message for item in session.queue), Message, "what waits in queue")
         for message in (*session.messages, *(item.message for item in session.queue)):
             if type(message.parts) is not tuple:

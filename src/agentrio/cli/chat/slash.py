@@ -5,6 +5,7 @@ They are functions of the conversation. Some read or write a file, so they are c
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
@@ -20,6 +21,7 @@ from .view import told_usage
 HELP = """\
 /help        this list
 /usage       the tokens of this chat so far, and their cost where it is known
+/new         begin another conversation
 /save FILE   write the conversation into a file
 /load FILE   go on with a conversation from a file
 /quit        leave, as Ctrl-D does
@@ -80,6 +82,10 @@ def _quit(talked: Talked, argument: str) -> Done:
     return Done(outcome=0)
 
 
+def _new(talked: Talked, argument: str) -> Done:
+    return Done("a new conversation", Session(f"s_{secrets.token_hex(6)}", talked.value.agent))
+
+
 def _save(talked: Talked, name: str) -> Done:
     if not name:
         return Done("/save needs the name of a file")
@@ -107,4 +113,11 @@ def _why(wrong: OSError | RuntimeError) -> str:
 
 
 SlashCommand: TypeAlias = Callable[[Talked, str], Done]
-SLASH: Mapping[str, SlashCommand] = {"help": _help, "usage": _usage, "save": _save, "load": _load, "quit": _quit}
+SLASH: Mapping[str, SlashCommand] = {
+    "help": _help,
+    "usage": _usage,
+    "new": _new,
+    "save": _save,
+    "load": _load,
+    "quit": _quit,
+}

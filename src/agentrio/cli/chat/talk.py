@@ -32,7 +32,7 @@ Outcome: TypeAlias = int | Session
 
 @attrs.define(eq=False)
 class Talk:
-    """A chat with one agent. ``usage`` counts all its runs, those before a ``/load`` and attempts in vain too."""
+    """A chat with one agent. ``usage`` counts all runs: of earlier conversations, and attempts in vain too."""
 
     agent: Agent[Any]
     view: View
@@ -94,6 +94,8 @@ class Talk:
             return session.value  # this session is over; another goes on with what was said
         if failure is not None and failure.code == "not_provisioned" and not failure.recoverable:
             return UNAVAILABLE  # nothing that can be typed here would set a key
+        if failure is not None and failure.code in ("context_overflow", "limit"):
+            self.view.note("[/new begins another conversation]")
         return None
 
     async def answer(self, session: SessionHandle, text: str) -> RunResult[Any]:

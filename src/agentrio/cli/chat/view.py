@@ -83,6 +83,8 @@ class TextView:
                 self.note(f"[{event.message.rstrip('.')}; {told_retry(event)}]")
             case ev.Notice():
                 self.note(f"[{event.text}]")
+            case ev.Compacted():
+                self.note(f"[the conversation outgrew its limit: what is old is sent {event.chars} characters shorter]")
             case ev.RunEnded():
                 self._ended(event.result)
             case _:

@@ -19,7 +19,7 @@ from agentrio import (
     WouldDeadlock,
     open_runtime,
 )
-from agentrio.actors.cell import Run, current_run
+from agentrio.actors.cell import RunCell, current_run
 from agentrio.domain.errors import RunSuspendedError
 from agentrio.domain.parts import Image, Text
 from agentrio.domain.status import Suspension
@@ -375,8 +375,10 @@ async def test_a_suspended_run_has_no_result_yet() -> None:
     """It will end another time; who asks for its result is told why there is none."""
     import contextvars
 
-    run = Run("r1", "s", contextvars.copy_context())
-    run.outcome = Suspension("r1", "detached")
+    cell = RunCell("r1", "s", contextvars.copy_context())
+    cell.outcome = Suspension("r1", "detached")
+    run = cell.handle
+    assert "detached" in repr(run)
     with pytest.raises(RunSuspendedError, match="detached"):
         _ = run.result
     assert current_run.get() is None

@@ -202,17 +202,33 @@ async def test_a_conversation_that_outgrows_its_limit_is_compacted(autojump_cloc
     assert "compacted:" not in "".join(str(message.parts) for message in value.messages)
 
 
-async def test_a_response_that_outgrows_the_limit_says_what_to_do(autojump_clock: trio.testing.MockClock) -> None:
-    """Nothing old can be left out of it: the value goes on where the limit is larger."""
-    small = Agent(model=Scripted(["x" * 500]), limits=Limits(max_context_chars=400))
+async def test_a_conversation_that_nothing_makes_shorter_says_what_to_do(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Of many small messages none can be left out: the value goes on where the limit is larger."""
+    small = Agent(model=Scripted(["x" * 90] * 9), limits=Limits(max_context_chars=400))
     async with open_runtime() as runtime:
         async with runtime.open_session(small) as session:
-            await session.ask("Go.")
-            result = await session.ask("On.")
-            assert result.failure is not None
+            while (result := await session.ask("Go on.")).failure is None:
+                pass
+            assert result.failure.code == "limit"
             assert "the limit is 400. Raise Limits.max_context_chars" in result.failure.message
         async with runtime.open_session(Agent(model=Scripted(["Fine."])), value=session.value) as session:
             assert (await session.proceed()).text == "Fine."
+
+
+async def test_an_answer_larger_than_the_limit_is_sent_as_its_beginning(autojump_clock: trio.testing.MockClock) -> None:
+    """The next prompt just works, and so does the one behind it; the conversation keeps the answer."""
+    model = Scripted(["x" * 900, "Fine.", "Still."])
+    agent = Agent(model=model, limits=Limits(max_context_chars=600))
+    async with open_runtime() as runtime, runtime.open_session(agent) as session:
+        long = await session.ask("Go.")
+        async with session.run("On.") as run:
+            told = [event for event in [event async for event in run] if isinstance(event, Compacted)]
+        assert (await session.ask("And?")).text == "Still."
+    assert [(event.messages, event.shortened) for event in told] == [(0, (f"{long.run_id}-1a1",))]
+    assert [request.messages[1].text for request in model.requests[1:]] == ["x" * 200 + " [compacted: 900 chars]"] * 2
+    assert session.value.messages[1].text == "x" * 900
 
 
 async def test_three_failures_in_a_row_end_the_run(autojump_clock: trio.testing.MockClock) -> None:

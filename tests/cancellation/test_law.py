@@ -16,7 +16,7 @@ import trio
 
 from agentrio import Agent, Limits, Message, RunResult, read_tool, write_tool
 from agentrio.actors import settle
-from agentrio.actors.cell import Run
+from agentrio.actors.cell import RunCell
 from agentrio.actors.handle import SessionHandle
 from agentrio.actors.hub import Hub
 from agentrio.actors.readers import Reader
@@ -342,7 +342,7 @@ async def look_long() -> str:
 
 def test_a_session_that_swallows_the_stop_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """It says that it has stopped, and goes on."""
-    monkeypatch.setattr(Run, "stop", lambda run, *, reason=None: run.outcome is None)
+    monkeypatch.setattr(RunCell, "stop", lambda run, reason=None: run.outcome is None)
     told = _problems(look)
     assert "stop() hit the run, which ended succeeded" in told
     assert "RoundStarted came after the stop" in told
@@ -351,11 +351,11 @@ def test_a_session_that_swallows_the_stop_is_found(monkeypatch: pytest.MonkeyPat
 def test_a_stop_that_only_works_between_rounds_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends as cancelled, but when it pleases: the fault that most runtimes have."""
 
-    def stop(run: Run, *, reason: str | None = None) -> bool:
+    def stop(run: RunCell, reason: str | None = None) -> bool:
         run.stop_after_round = run.stop_after_round or reason
         return run.outcome is None
 
-    monkeypatch.setattr(Run, "stop", stop)
+    monkeypatch.setattr(RunCell, "stop", stop)
     assert "after its cancel" in _problems(look_long)
 
 
@@ -460,7 +460,7 @@ def test_a_subscription_that_does_not_end_is_found(monkeypatch: pytest.MonkeyPat
 def test_a_run_without_an_outcome_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has ended, and whoever holds it is not told how."""
     outcome = property(lambda run: None, lambda run, outcome: None)
-    monkeypatch.setattr(Run, "outcome", outcome, raising=False)
+    monkeypatch.setattr(RunCell, "outcome", outcome, raising=False)
     assert "the run has no outcome" in str(cancel_everywhere(_scenario(look), ways=()).failures)
 
 
@@ -530,7 +530,7 @@ def test_a_replay_that_never_ends_is_told() -> None:
 
 def test_a_failure_says_how_to_see_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The point and the seed are all that it takes."""
-    monkeypatch.setattr(Run, "stop", lambda run, *, reason=None: run.outcome is None)
+    monkeypatch.setattr(RunCell, "stop", lambda run, reason=None: run.outcome is None)
     first = cancel_everywhere(_scenario(look), ways=["stop"], seed=3, sample=5)
     assert first.failures
     failure = first.failures[0]

@@ -16,7 +16,7 @@ from agentrio.domain.render import RenderMemo
 from agentrio.domain.state import RunState, SessionState
 from agentrio.providers.base import ModelClient
 
-from .cell import Run
+from .cell import RunCell
 from .emit import Emitter
 from .hub import Hub
 from .tool_pool import ToolPool
@@ -27,7 +27,7 @@ from .waiting import Waiting
 class Bench:
     """The workplace of one run."""
 
-    run: Run
+    run: RunCell
     origin: Origin
     agent: Agent[Any]
     identity: Identity | None

@@ -1,4 +1,4 @@
-"""A run as others see it: what the run writes and anyone may read, and the way to stop it."""
+"""A run as others see it: the handle that is public, and behind it the cell that the run writes."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ from agentrio.domain.status import RunResult, Suspension
 from .supervise import log, refuse_other_thread
 from .tool_pool import Work
 
-current_run: ContextVar[Run | None] = ContextVar("agentrio_current_run", default=None)
+current_run: ContextVar[RunCell | None] = ContextVar("agentrio_current_run", default=None)
 
 
 class Run:
     """One run of a session: its outcome once it has one, and ``stop()``."""
 
-    def __init__(self, id: str, session: str, context: Context) -> None:
-        self.id = id
-        self.session_id = session
-        self.outcome: RunResult[Any] | Suspension | None = None
-        self.context = context
-        self.scope: trio.CancelScope = trio.CancelScope()
-        self.stop_reason: str | None = None
-        self.stop_after_round: str | None = None
-        self.decided: bool = False  # how it ends is settled, and perhaps not committed yet: no stop changes it
-        self.asking: str | None = None  # the code of others that it waits for, if it does
-        self.works: set[Work] = set()
-        self.done: trio.Event = trio.Event()
-        self.waits_for: list[Run] = []  # the runs that its tools wait for
-        self.refuse_reader: Callable[[str], None] = nobody_reads
-        self._thread = threading.get_ident()
+    def __init__(self, cell: RunCell) -> None:
+        self._cell = cell
 
     def __repr__(self) -> str:
         return f"<Run {self.id} {'open' if self.outcome is None else self.outcome}>"
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self._cell.id
+
+    @property
+    def session_id(self) -> str:
+        """The id of the run's session."""
+        return self._cell.session_id
+
+    @property
+    def outcome(self) -> RunResult[Any] | Suspension | None:
+        """How the run ended or came to rest; None while it is open."""
+        return self._cell.outcome
 
     @property
     def result(self) -> RunResult[Any]:
@@ -49,6 +51,60 @@ class Run:
             RunNotEnded: it has not.
             RunSuspendedError: it is suspended, and will end another time.
         """
+        return self._cell.result
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it has been stopped, or its deadline has passed, and it is on its way to its end."""
+        return self._cell.stopping
+
+    def stop(self, *, reason: str | None = None) -> bool:
+        """Cancel the run at once; whether there was one to cancel. The first reason wins.
+
+        The run settles, then tells ``RunEnded`` with status ``cancelled``; ``wait()`` waits for that. Legal from
+        anywhere in the runtime's thread: consumers, tools, instruments. A plain ``def`` tool is in another one, and
+        calls ``trio.from_thread.run_sync(run.stop)``.
+
+        Raises:
+            RuntimeError: called from another thread.
+            TypeError: the reason is no text.
+        """
+        return self._cell.stop(reason)
+
+    async def wait(self) -> RunResult[Any] | Suspension:
+        """The outcome, once there is one. Cancelling the wait does not stop the run.
+
+        Raises:
+            RuntimeError: called from another thread.
+            WouldDeadlock: called by the run's own tool, by a tool of a run that it waits for, or by the task that has
+                to read its events.
+        """
+        return await self._cell.wait()
+
+
+class RunCell:
+    """What the run writes and others read: its outcome, who waits for whom, and the way to stop it."""
+
+    def __init__(self, id: str, session: str, context: Context) -> None:
+        self.id = id
+        self.session_id = session
+        self.handle: Run = Run(self)
+        self.outcome: RunResult[Any] | Suspension | None = None
+        self.context = context
+        self.scope: trio.CancelScope = trio.CancelScope()
+        self.stop_reason: str | None = None
+        self.stop_after_round: str | None = None
+        self.decided: bool = False  # how it ends is settled, and perhaps not committed yet: no stop changes it
+        self.asking: str | None = None  # the code of others that it waits for, if it does
+        self.works: set[Work] = set()
+        self.done: trio.Event = trio.Event()
+        self.waits_for: list[RunCell] = []  # the runs that its tools wait for
+        self.refuse_reader: Callable[[str], None] = nobody_reads
+        self._thread = threading.get_ident()
+
+    @property
+    def result(self) -> RunResult[Any]:
+        """How the run ended; raises where it has not."""
         if self.outcome is None:
             raise RunNotEnded(f"run {self.id} has not ended: {self._what_to_do()}")
         if isinstance(self.outcome, Suspension):
@@ -72,20 +128,11 @@ class Run:
 
     @property
     def stopping(self) -> bool:
-        """Whether it has been stopped, or its deadline has passed, and it is on its way to its end."""
+        """Whether its scope was cancelled, and it has not ended yet."""
         return self.outcome is None and self.scope.cancel_called
 
-    def stop(self, *, reason: str | None = None) -> bool:
-        """Cancel the run at once; whether there was one to cancel. The first reason wins.
-
-        The run settles, then tells ``RunEnded`` with status ``cancelled``; ``wait()`` waits for that. Legal from
-        anywhere in the runtime's thread: consumers, tools, instruments. A plain ``def`` tool is in another one, and
-        calls ``trio.from_thread.run_sync(run.stop)``.
-
-        Raises:
-            RuntimeError: called from another thread.
-            TypeError: the reason is no text.
-        """
+    def stop(self, reason: str | None = None) -> bool:
+        """Cancel it, and what its tools do."""
         refuse_other_thread(self._thread, f"run {self.id}")
         check_reason(reason)
         if self.is_over:
@@ -103,13 +150,7 @@ class Run:
         return self.decided or self.outcome is not None
 
     async def wait(self) -> RunResult[Any] | Suspension:
-        """The outcome, once there is one. Cancelling the wait does not stop the run.
-
-        Raises:
-            RuntimeError: called from another thread.
-            WouldDeadlock: called by the run's own tool, by a tool of a run that it waits for, or by the task that has
-                to read its events.
-        """
+        """The outcome, once there is one."""
         refuse_other_thread(self._thread, f"run {self.id}")
         refuse_hang(self, "wait")
         with waited_for(self):
@@ -117,7 +158,7 @@ class Run:
         assert self.outcome is not None
         return self.outcome
 
-    def leads_to(self, run: Run) -> bool:
+    def leads_to(self, run: RunCell) -> bool:
         """Whether this is the run, or can't end before it because a tool waits for it."""
         return self is run or any(other.leads_to(run) for other in self.waits_for)
 
@@ -133,7 +174,7 @@ def check_reason(reason: object) -> None:
 
 
 @contextmanager
-def waited_for(run: Run) -> Generator[None]:
+def waited_for(run: RunCell) -> Generator[None]:
     """While a tool waits for a run in this block, its own run can't end before that one."""
     own = current_run.get()
     if own is None:
@@ -146,7 +187,7 @@ def waited_for(run: Run) -> Generator[None]:
         own.waits_for.remove(run)
 
 
-def refuse_hang(run: Run, verb: str) -> None:
+def refuse_hang(run: RunCell, verb: str) -> None:
     """Raise ``WouldDeadlock`` where this task would wait for the end of a run that waits for this task."""
     if run.outcome is not None:
         return
@@ -157,7 +198,7 @@ def refuse_hang(run: Run, verb: str) -> None:
         run.refuse_reader(verb)
 
 
-def refuse_chain(run: Run, verb: str) -> None:
+def refuse_chain(run: RunCell, verb: str) -> None:
     """Raise ``WouldDeadlock`` where this task is a tool, and the run waits for what it belongs to."""
     own = current_run.get()
     if own is not None and own.outcome is None and run.leads_to(own):
@@ -166,7 +207,7 @@ def refuse_chain(run: Run, verb: str) -> None:
         )
 
 
-def refuse_own_run(run: Run, verb: str) -> None:
+def refuse_own_run(run: RunCell, verb: str) -> None:
     """Raise ``WouldDeadlock`` where this task is the run, or one of its tools."""
     if current_run.get() is run and run.outcome is None:
         instead = _INSTEAD.get(verb, "return from the tool first; to end the run, stop() it, which does not wait")

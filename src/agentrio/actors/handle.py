@@ -13,7 +13,7 @@ from agentrio.domain.events import Event, SteerMode
 from agentrio.domain.session import Session
 from agentrio.domain.status import RunResult, Suspension
 
-from .cell import Run, check_reason, refuse_hang, waited_for
+from .cell import Run, RunCell, check_reason, refuse_hang, waited_for
 from .checks import check_cursor
 from .readers import Lossless, Reader
 from .session import Content, Receipt, SessionActor
@@ -90,7 +90,7 @@ class RunBlock(_Block):
     def __init__(self, actor: SessionActor, content: Content) -> None:
         self._actor = actor
         self._content = content
-        self._run: Run | None = None
+        self._run: RunCell | None = None
         self._reader: Lossless | None = None
 
     async def __aenter__(self) -> RunStream:
@@ -99,7 +99,7 @@ class RunBlock(_Block):
         self._run = self._actor.accept(self._content)
         self._reader = self._actor.hub.read_run(self._run.id)
         self._reader.owner = trio.lowlevel.current_task()
-        return RunStream(self._run, self._reader)
+        return RunStream(self._run.handle, self._reader)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -112,9 +112,9 @@ class RunBlock(_Block):
             await stop_and_wait(self._run, "its block was left", grace)  # noqa: ASYNC102  # it shields itself
 
 
-async def stop_and_wait(run: Run, reason: str, grace: float) -> None:
+async def stop_and_wait(run: RunCell, reason: str, grace: float) -> None:
     """Stop a run and wait for its end, whatever happens to the caller meanwhile."""
-    run.stop(reason=reason)
+    run.stop(reason)
     with shielded(grace + SETTLED):
         await run.done.wait()
     run.warn_if_held_up()
@@ -166,7 +166,8 @@ class SessionHandle:
     @property
     def current_run(self) -> Run | None:
         """The open run, if there is one."""
-        return self._actor.current
+        run = self._actor.current
+        return None if run is None else run.handle
 
     def run(self, content: Content) -> RunBlock:
         """A block that runs one user message and iterates its events; leaving it early stops the run.
@@ -178,7 +179,7 @@ class SessionHandle:
 
     async def start(self, content: Content) -> Run:
         """Run one user message without reading it here: the session owns the run."""
-        return self._actor.accept(content)
+        return self._actor.accept(content).handle
 
     async def ask(self, content: Content) -> RunResult[Any]:
         """Run one user message and wait for its end. Cancelling the caller stops the run."""
@@ -194,7 +195,7 @@ class SessionHandle:
         self._refuse_deadlock("proceed")
         return await self._wait(self._actor.proceed())
 
-    async def _wait(self, run: Run) -> RunResult[Any]:
+    async def _wait(self, run: RunCell) -> RunResult[Any]:
         try:
             with waited_for(run):
                 await run.done.wait()
@@ -214,7 +215,7 @@ class SessionHandle:
         if run is None or run.is_over:
             return False
         if when == "now":
-            return run.stop(reason=reason)
+            return run.stop(reason)
         run.stop_after_round = run.stop_after_round or reason or "stopped after the round"
         return True
 

@@ -29,7 +29,7 @@ from agentrio.providers.base import ModelClient
 from agentrio.stores.base import Journal
 
 from .bench import Bench
-from .cell import Run, current_run
+from .cell import RunCell, current_run
 from .checks import check_fits, fixed_chars
 from .emit import Emitter
 from .hub import Hub
@@ -99,7 +99,7 @@ class SessionActor:
         self.services = services
         self.hub: Hub = Hub(state, around.taps)
         self.emitter: Emitter = Emitter(self.hub, around.journal)
-        self.current: Run | None = None
+        self.current: RunCell | None = None
         self.loop: Loop | None = None
         self.crash: Exception | None = None
         self.closing: bool = False
@@ -145,7 +145,7 @@ class SessionActor:
 
     # Runs
 
-    def accept(self, content: Content) -> Run:
+    def accept(self, content: Content) -> RunCell:
         """Take on a run, at once: its ending is owed from here on.
 
         Raises:
@@ -154,7 +154,7 @@ class SessionActor:
         """
         return self._accept((checked(content, self.agent.limits.max_image_bytes),))
 
-    def _accept(self, prompt: tuple[Any, ...]) -> Run:
+    def _accept(self, prompt: tuple[Any, ...]) -> RunCell:
         self.check_usable()
         run = self.current
         if run is not None:
@@ -164,7 +164,7 @@ class SessionActor:
             raise SessionBusy(f"session {self.value.id} has a run that rests ({resting.id}), and has not ended")
         id = ids.run_id(self.value.id, self.value.runs + 1)
         message = self._message(ids.prompt_id(id), *prompt) if prompt else None
-        run = Run(id, self.value.id, copy_context())
+        run = RunCell(id, self.value.id, copy_context())
         return self._begin(run, Loop(self._bench(run), message, self.agent.limits, self._drain))
 
     def _message(self, id: str, *content: Any) -> Message:
@@ -172,13 +172,13 @@ class SessionActor:
         check_fits(message, self._fixed_chars, self.agent.limits)
         return message
 
-    def resume(self, open_run: RunState) -> Run:
+    def resume(self, open_run: RunState) -> RunCell:
         """Go on with the open run of the state that this session started from: its events end where a process did."""
         self.check_usable()
-        run = Run(open_run.id, self.value.id, copy_context())
+        run = RunCell(open_run.id, self.value.id, copy_context())
         return self._begin(run, Loop(self._bench(run), None, open_run.limits, self._drain, resume=True))
 
-    def _begin(self, run: Run, loop: Loop) -> Run:
+    def _begin(self, run: RunCell, loop: Loop) -> RunCell:
         if loop.limits.deadline is not None:
             run.scope.deadline = trio.current_time() + loop.limits.deadline
         assert self._nursery is not None
@@ -187,7 +187,7 @@ class SessionActor:
         self._nursery.start_soon(self._work, loop, name=f"run {run.id}")
         return run
 
-    def proceed(self) -> Run:
+    def proceed(self) -> RunCell:
         """Take on a run that answers the conversation as it stands.
 
         Raises:
@@ -200,7 +200,7 @@ class SessionActor:
             raise NothingToProceed(f"session {self.value.id} {where}, and nothing is queued; ask() it something")
         return self._accept(())
 
-    def _bench(self, run: Run) -> Bench:
+    def _bench(self, run: RunCell) -> Bench:
         around = self._around
         return Bench(
             run,
@@ -355,7 +355,7 @@ class SessionActor:
     def close(self) -> None:
         """Take nothing more; stop the run. ``ended`` says when it is done."""
         if self.current is not None:
-            self.current.stop(reason="the session was closed")
+            self.current.stop("the session was closed")
         self._shut()
 
     def _shut(self) -> None:
@@ -364,7 +364,7 @@ class SessionActor:
         self._send.close()
 
 
-def _instead(run: Run) -> str:
+def _instead(run: RunCell) -> str:
     """What can be done in place of a second run."""
     if current_run.get() is run:  # wait_idle() would be refused here
         return "a tool of that run can steer() it, or queue a follow_up()"

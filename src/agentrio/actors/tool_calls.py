@@ -188,7 +188,7 @@ class ToolCalls:
         run = self._bench.run
         run.works.discard(work)
         if work.lost:
-            run.stop(reason="the runtime's tools were cancelled")
+            run.stop("the runtime's tools were cancelled")
         try:
             self._conclude(item)
         finally:

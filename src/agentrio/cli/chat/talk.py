@@ -42,7 +42,7 @@ class Talk:
     def stop(self) -> bool:
         """Stop the open run; whether there was one that nobody had stopped yet."""
         run = None if self._session is None else self._session.current_run
-        return run is not None and run.stop_reason is None and run.stop(reason="Ctrl-C")
+        return run is not None and not run.stopping and run.stop(reason="Ctrl-C")
 
     async def converse(self, lines: Lines) -> int:
         """Talk until somebody leaves; the exit code."""

@@ -52,6 +52,12 @@ async def look(n: int) -> str:
     return f"saw {n}"
 
 
+@read_tool
+async def dig(n: int) -> str:
+    """Bring up more than a small context holds twice."""
+    return "earth " * 60
+
+
 @write_tool
 async def put(n: int) -> str:
     """Put something down."""
@@ -191,6 +197,7 @@ class Plot:
     tools: Sequence[Tool[..., Any]] = ()
     consume: Callable[[Stage, RunStream], Any] = read_all
     threads: bool = False
+    limits: Limits | None = None
 
 
 LONG = "A word after a word after a word is power. " * 160  # more deltas than an unread run may get ahead
@@ -221,6 +228,12 @@ PLOTS = [
     ),
     Plot("follow-up", [Say("Sunny."), Say("Rain.")], consume=_following_up),
     Plot(
+        "compaction",
+        [Ask([("dig", 1)], "A long word. " * 30), Ask([("dig", 2)]), Say("All dug up.")],
+        [dig],
+        limits=Limits(max_context_chars=900),
+    ),
+    Plot(
         "threads", [Ask([("look_in_thread", 2), ("look_in_thread", 1)]), Say("Seen.")], [look_in_thread], threads=True
     ),
     Plot(
@@ -234,6 +247,7 @@ PLOTS = [
 
 def scenario(plot: Plot, player: Player, limits: Limits | None = None) -> Scenario:
     """The plot as a scenario."""
+    limits = limits or plot.limits
     wire = None if player == "scripted" else _Wire(plot, limits, *WIRES[player])
     return Scenario(
         name=f"{plot.name} ({player})",

@@ -170,6 +170,18 @@ def test_a_conversation_that_outgrew_the_model_is_left_for_a_new_one(tmp_path: P
         assert [len(request["body"]["messages"]) for request in server.record()] == [1, 3, 1]
 
 
+def test_a_message_that_no_request_can_hold_leaves_the_chat_as_it_is(tmp_path: Path) -> None:
+    """It is said why, and the next one is answered."""
+    with model_server(tmp_path, TextReply("Yes?")) as server:
+        with chatting(tmp_path, server, "--max-context-chars", "20") as shown:
+            shown.type("It is longer than anything.\n")
+            shown.read_next("a request has room for 20")
+            shown.read_next("> ")
+            shown.type("Hello?\n")
+            shown.read_next("Yes?")
+            assert shown.leave() == 0
+
+
 _REFUSED = [
     ("/help", "/load FILE"),
     ("/nonsense", "there is no /nonsense"),

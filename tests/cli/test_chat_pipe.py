@@ -194,6 +194,14 @@ def test_wrong_usage_exits_2(options: list[str], says: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_message_that_no_request_can_hold_is_refused() -> None:
+    """Whoever pipes a book in is told how much is too much."""
+    done = run("chat", "--model", "ollama:x", "--max-context-chars", "2000", said="word " * 500)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the message has 2500 characters, and a request has room for 2000" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_without_an_input_it_says_so() -> None:
     """`agentrio chat <&-`."""
     command = ["sh", "-c", 'exec "$@" <&-', "sh", *AGENTRIO, "chat", "--model", "ollama:x"]

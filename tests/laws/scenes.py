@@ -32,6 +32,7 @@ def _call(name: str, **arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[S
 
 reads = st.one_of(
     _call("look", n=_numbers),
+    _call("dig", chars=st.sampled_from([300, 900])),
     _call("wait", seconds=_short),
     _call("hang"),
     _call("fail", n=_numbers),
@@ -52,7 +53,8 @@ writes = st.one_of(
     _call("finish_writing", seconds=_short),
 )
 calls = st.one_of(reads, reads, reads, writes, rejected)
-texts = st.sampled_from(["", "ok", "It rains in Oslo tomorrow, so take a coat and good shoes."])
+long = "It rains and rains. " * 50  # more than a quarter of the least limit
+texts = st.sampled_from(["", "ok", "It rains in Oslo tomorrow, so take a coat and good shoes.", long])
 usages = st.builds(Usage, st.integers(0, 9), st.integers(0, 9))
 stop_reasons = st.sampled_from(
     ["max_tokens", "pause", "refusal", "content_filter", "unknown", "tool_calls", "stop_sequence", "error"]
@@ -83,6 +85,7 @@ limits = st.builds(
     max_parallel_calls=st.sampled_from([4, 2, 1]),
     call_timeout=st.sampled_from([None, None, 1.0]),
     deadline=st.sampled_from([None, None, None, None, 3.0]),
+    max_context_chars=st.sampled_from([256_000, 256_000, 256_000, 3_600]),  # the tools take half of it
     length_policy=st.sampled_from(["same", "escalate", "off"]),
     on_failed_write=st.sampled_from(["skip", "continue", "end"]),
 )

@@ -16,6 +16,12 @@ async def look(n: int) -> str:
 
 
 @read_tool
+async def dig(chars: int) -> str:
+    """Bring up a lot."""
+    return "earth " * (chars // 6)
+
+
+@read_tool
 async def wait(seconds: float) -> str:
     """Look for a while."""
     await trio.sleep(seconds)
@@ -96,6 +102,7 @@ async def finish_writing(seconds: float) -> str:
 
 TOOLS = (
     look,
+    dig,
     wait,
     hang,
     fail,

@@ -34,6 +34,7 @@ def _configure(parser: ArgumentParser) -> None:
     add("--system", metavar="TEXT|@FILE", help="what the model is told of itself, or the file that says it")
     add("--thinking", metavar="LEVEL", choices=LEVELS, help=f"how much it thinks: {', '.join(LEVELS)}")
     add("--max-tokens", metavar="N", type=_count, help="the most tokens of one response")
+    add("--max-context-chars", metavar="N", type=_count, help="the most characters of a request (256000)")
     add("--json", action="store_true", help="print each event as one JSON line")
     add("--show-thinking", action="store_true", help="print what the model thinks; else its length is told")
     add("--no-history", action="store_true", help="neither read nor write the file of lines typed earlier")

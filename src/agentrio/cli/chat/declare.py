@@ -17,6 +17,7 @@ import attrs
 from agentrio.agent.agent import Agent
 from agentrio.agent.tool import Tool
 from agentrio.domain.errors import DeclarationError
+from agentrio.domain.limits import Limits
 from agentrio.providers.base import Model
 from agentrio.providers.registry import resolve
 
@@ -38,9 +39,15 @@ def declare(options: Namespace) -> Agent[None]:
             tools=[tool for module, names in options.tools for tool in load_tools(module, names)],
             max_tokens=options.max_tokens,
             thinking=options.thinking,
+            limits=_limits(options),
         )
     except DeclarationError as wrong:
         raise Refusal(str(wrong), USAGE) from wrong
+
+
+def _limits(options: Namespace) -> Limits:
+    most = options.max_context_chars
+    return Limits() if most is None else Limits(max_context_chars=most)
 
 
 def _text(system: str | None) -> str | tuple[()]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -88,7 +88,11 @@ class Talk:
             return await self._command(session, command)
         if not line.strip():
             return None
-        result = await self.answer(session, line)
+        try:
+            result = await self.answer(session, line)
+        except Refusal as told:
+            self.view.note(str(told))
+            return None
         failure = result.failure
         if failure is not None and failure.code == "crashed":
             return session.value  # this session is over; another goes on with what was said
@@ -99,8 +103,16 @@ class Talk:
         return None
 
     async def answer(self, session: SessionHandle, text: str) -> RunResult[Any]:
-        """Run one message, and show it."""
-        async with session.run(text) as run:
+        """Run one message, and show it.
+
+        Raises:
+            Refusal: the message is too long.
+        """
+        async with AsyncExitStack() as stack:
+            try:
+                run = await stack.enter_async_context(session.run(text))
+            except ValueError as wrong:
+                raise Refusal(str(wrong), USAGE) from wrong
             async for event in run:
                 self.view.event(event)
         self.usage += run.result.usage + run.result.discarded

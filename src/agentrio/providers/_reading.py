@@ -28,6 +28,7 @@ from agentrio.providers.wire.chunks import ChunkMerger
 PAUSE: Final = object()
 CONNECTIONS = 1_000  # one per running session; above it requests wait for each other
 KEEPALIVE = 100
+SMALL = 64 * 1024  # bytes of a body that go out with its head; to copy more takes longer than a write of its own
 INFLATED = 256 * 1024  # bytes that are decompressed in one go
 KEEPALIVE_EXPIRY = 30.0  # seconds; model servers close idle connections after a minute or more
 
@@ -221,7 +222,10 @@ class PausingStream(httpcore2.AsyncNetworkStream):
             self._head = buffer
             return
         head, self._head = self._head, b""
-        await self._stream.write(head + buffer, timeout)
+        if head and len(buffer) > SMALL:
+            await self._stream.write(head, timeout)
+            head = b""
+        await self._stream.write(head + buffer if head else buffer, timeout)
 
     async def aclose(self) -> None:
         """As the stream's."""

@@ -28,6 +28,10 @@ DEFAULT_MAX_TOKENS = 32_000
 VERTEX_VERSION = "vertex-2023-10-16"
 
 
+def _key(options: MessagesOptions) -> str:
+    return f"messages:{options.tag}"
+
+
 @attrs.frozen
 class MessagesOptions:
     """What a model's declaration adds to each request.
@@ -40,6 +44,7 @@ class MessagesOptions:
     max_tokens: int | None = None
     long_ttl: bool = False
     vertex: bool = False
+    key: str = attrs.field(init=False, default=attrs.Factory(_key, takes_self=True))  # of the turns in their memo
 
 
 def encode_request(request: ModelRequest, options: MessagesOptions) -> bytes:
@@ -55,7 +60,7 @@ def encode_request(request: ModelRequest, options: MessagesOptions) -> bytes:
     if request.system:
         pieces += (b',"system":', _system(request.system, options.cache, mark))
     pieces.append(b',"messages":[')
-    pieces += _turns(request, options.tag).pieces(mark if options.cache != "none" else None)
+    pieces += _turns(request, options).pieces(mark if options.cache != "none" else None)
     pieces.append(b"]")
     if request.tools:
         pieces += (b',"tools":', _tools(request))
@@ -83,11 +88,10 @@ def _mark(options: MessagesOptions) -> bytes:
     return b',"cache_control":{"type":"ephemeral"}}'
 
 
-def _turns(request: ModelRequest, tag: ModelTag) -> Turns:
-    key = f"messages:{tag}"
-    turns = request.memo.get(key)
+def _turns(request: ModelRequest, options: MessagesOptions) -> Turns:
+    turns = request.memo.get(options.key)
     if not isinstance(turns, Turns):
-        turns = request.memo[key] = Turns(tag)
+        turns = request.memo[options.key] = Turns(options.tag)
     turns.feed(request.messages)
     return turns
 

@@ -25,7 +25,7 @@ from .chat_dialect import Dialect, IdRule
 from .chat_parts import REFUSAL
 from .common import call_name
 from .files import told_as_text
-from .json import encode, says, trimmed
+from .json import add_item, encode, says, trimmed
 from .openai_calls import arguments_text, error_text
 
 NO_OUTPUT = "(The tool returned nothing.)"
@@ -78,7 +78,7 @@ class Conversation:
     def _restart(self) -> None:
         self._seen: tuple[Message, ...] = ()
         self._ids = call_ids(self._tag, self._dialect.ids)
-        self._pieces: list[bytes] = []
+        self._pieces: list[bytes] = []  # with the commas between them, ready to be joined
         self._last: Message | None = None  # the last message that left something
 
     def feed(self, messages: tuple[Message, ...]) -> None:
@@ -99,20 +99,20 @@ class Conversation:
         if not fragment:
             return
         if self._dialect.answer_before_user and told.role == "user" and self._last and self._last.role == "tool":
-            self._pieces.append(encode(BRIDGE))
-        self._pieces.append(fragment)
+            add_item(self._pieces, encode(BRIDGE))
+        add_item(self._pieces, fragment)
         self._last = told
 
-    def encoded(self) -> bytes:
-        """All messages, joined. An answer at the end loses trailing space, which some servers refuse there."""
+    def pieces(self) -> list[bytes]:
+        """All messages, to be joined. An answer at the end loses trailing space, which some servers refuse there."""
         last = self._last
         if last is None or last.role != "assistant" or last.calls:
-            return b",".join(self._pieces)
+            return self._pieces
         message = _assistant(last, self._tag, self._dialect, self._ids)
         _trim(message)
         if self._dialect.prefix_last:
             message["prefix"] = True
-        return b",".join((*self._pieces[:-1], encode(message)))
+        return [*self._pieces[:-1], encode(message)]
 
 
 def _trim(wire: dict[str, Any]) -> None:

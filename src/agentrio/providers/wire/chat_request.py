@@ -51,8 +51,8 @@ def encode_request(request: ModelRequest, options: ChatOptions) -> bytes:
         raise ProviderError(f"{options.tag.provider} takes no tools.", code="unsupported")
     pieces = [b'{"model":', encode(model), b',"messages":[']
     system = _system(request.system, options)
-    messages = _conversation(request, options).encoded()
-    pieces += (system, b"," if system and messages else b"", messages, b"]")
+    messages = _conversation(request, options).pieces()
+    pieces += (system, b"," if system and messages else b"", *messages, b"]")
     if request.tools:
         pieces += (b',"tools":', _tools(request))
     for key, value in _fields(request, options).items():

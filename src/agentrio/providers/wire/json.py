@@ -200,3 +200,10 @@ def scrub(value: Any, *, strip_nul: bool) -> Any:
             return [scrub(item, strip_nul=strip_nul) for item in value]
         case _:
             return value
+
+
+def add_item(pieces: list[bytes], item: bytes) -> None:
+    """One more item of a JSON list, whose pieces are joined as they are."""
+    if pieces:
+        pieces.append(b",")
+    pieces.append(item)

@@ -28,7 +28,7 @@ from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, T
 from .call_ids import CallIds
 from .common import call_name
 from .files import told_as_text
-from .json import encode, says
+from .json import add_item, encode, says
 from .openai_calls import arguments_text, error_text
 from .responses_items import CALLS, TEXT_KEYS
 
@@ -59,7 +59,7 @@ class Items:
         self._seen: tuple[Message, ...] = ()
         self._ids = CallIds(self._target.tag)
         self._outputs: dict[str, str] = {}  # by our id of a call, where the type is not the usual one
-        self._pieces: list[bytes] = []
+        self._pieces: list[bytes] = []  # with the commas between them, ready to be joined
 
     def feed(self, messages: tuple[Message, ...]) -> None:
         """The whole history so far, normalised."""
@@ -69,12 +69,12 @@ class Items:
             done = 0
         for message in messages[done:]:
             if fragment := self._fragment(message):
-                self._pieces.append(fragment)
+                add_item(self._pieces, fragment)
         self._seen = messages
 
-    def encoded(self) -> bytes:
-        """All items, joined."""
-        return b",".join(self._pieces)
+    def pieces(self) -> list[bytes]:
+        """All items, to be joined."""
+        return self._pieces
 
     def _fragment(self, message: Message) -> bytes:
         """A message's items, kept with it. The wire's ids are part of the key: they depend on what came before."""

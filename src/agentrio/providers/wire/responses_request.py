@@ -35,6 +35,10 @@ _EFFORTS: dict[ThinkingLevel, str] = {"off": "none", "minimal": "low", "xhigh": 
 """Of models that are not OpenAI's: the three efforts that all of them know."""
 
 
+def _key(options: ResponsesOptions) -> str:
+    return f"responses:{options.target}"
+
+
 @attrs.frozen(eq=False)
 class ResponsesOptions:
     """What a model's declaration adds to each request.
@@ -52,6 +56,7 @@ class ResponsesOptions:
     strict: bool = False
     parallel_tool_calls: bool | None = None
     extra: Mapping[str, Any] = attrs.field(factory=dict)
+    key: str = attrs.field(init=False, default=attrs.Factory(_key, takes_self=True))  # of the items in their memo
 
 
 def encode_request(request: ModelRequest, options: ResponsesOptions) -> bytes:
@@ -59,7 +64,7 @@ def encode_request(request: ModelRequest, options: ResponsesOptions) -> bytes:
     pieces = [b'{"model":', encode(options.target.tag.model)]
     if instructions := _instructions(request.system):
         pieces += (b',"instructions":', encode(instructions))
-    pieces += (b',"input":[', _items(request, options.target).encoded(), b"]")
+    pieces += (b',"input":[', *_items(request, options).pieces(), b"]")
     if request.tools:
         pieces += (b',"tools":', _tools(request, options.strict))
     for key, value in _fields(request, options).items():
@@ -72,11 +77,10 @@ def _instructions(layers: Sequence[SystemBlock]) -> str:
     return "\n\n".join(layer.text for layer in layers if layer.text.strip())
 
 
-def _items(request: ModelRequest, target: Target) -> Items:
-    key = f"responses:{target}"
-    found = request.memo.get(key)
+def _items(request: ModelRequest, options: ResponsesOptions) -> Items:
+    found = request.memo.get(options.key)
     if not isinstance(found, Items):
-        found = request.memo[key] = Items(target)
+        found = request.memo[options.key] = Items(options.target)
     found.feed(request.messages)
     return found
 

@@ -95,6 +95,28 @@ def test_the_chunks_of_one_read_are_one_chunk() -> None:
     assert merger.feed(b"fgh\r\n1\r\ni\r\n0\r\n\r\n") == b"4\r\nfghi\r\n0\r\n\r\n"
 
 
+def test_one_whole_chunk_is_known_for_the_whole_of_a_read() -> None:
+    """Whoever reads need not ask whether more is here. The last chunk of all has the body's end behind it."""
+    merger = ChunkMerger()
+    merger.start()
+    read = [
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", False),
+        (b"5\r\nHello\r\n", True),
+        (b"5;name=value\r\nHello\r\n", True),
+        (b"5\r\nHello\r\n5\r\nHello\r\n", False),
+        (b"5\r\nHel", False),
+        (b"lo\r\n", False),
+        (b"5\r\nHello!!", False),
+    ]
+    for data, alone in read:
+        merger.feed(data)
+        assert merger.alone is alone, data
+    merger = ChunkMerger()
+    merger.start()
+    merger.feed(read[0][0])
+    assert (merger.feed(b"0\r\n\r\n"), merger.alone) == (b"0\r\n\r\n", False)
+
+
 def test_the_next_response_of_a_connection_is_merged_too() -> None:
     """A request between them says where one ends and the other begins."""
     merger = ChunkMerger()

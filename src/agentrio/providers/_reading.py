@@ -96,7 +96,7 @@ class BodyReader:
         if self._ended:
             return None
         data = await self._next()
-        if data is not None and self._stream is not None:
+        if data is not None and self._stream is not None and not self._stream.alone:
             data = await self._with_what_is_here(data, self._stream)
         return data if data is None or self._inflate is None else self._inflate.feed(data)
 
@@ -226,6 +226,11 @@ class PausingStream(httpcore2.AsyncNetworkStream):
             await self._stream.write(head, timeout)
             head = b""
         await self._stream.write(head + buffer if head else buffer, timeout)
+
+    @property
+    def alone(self) -> bool:
+        """Whether the last read brought one chunk, and nothing behind it."""
+        return self._merger.alone
 
     async def aclose(self) -> None:
         """As the stream's."""

@@ -24,6 +24,7 @@ class ChunkMerger:
     """One connection's incoming bytes. ``start()`` when a request is sent, then ``feed()`` what comes.
 
     ``surplus`` is set for good once the server has sent more than its response: such a connection answers nobody else.
+    ``alone`` says that the bytes fed last were one whole chunk, and not the last one: there is no more in them.
     """
 
     def __init__(self) -> None:
@@ -33,6 +34,7 @@ class ChunkMerger:
         self._left: int | None = None  # bytes of a body whose length is known
         self._trailers: bytes | None = None  # what has come of a chunked body's last line and trailers
         self.surplus: bool = False
+        self.alone: bool = False
 
     def start(self) -> None:
         """What comes next is the head of a response."""
@@ -42,6 +44,9 @@ class ChunkMerger:
 
     def feed(self, data: bytes) -> bytes:
         """The bytes to pass on; none where more have to come first. Nothing fed is the end: all that is held."""
+        self.alone = self._next == "size" and not self._held and _is_one_chunk(data)
+        if self.alone:
+            return data
         if self._next == "anything" or not data:
             self._count(data)
             return self._let_go(data)
@@ -128,3 +133,10 @@ class ChunkMerger:
         held, self._held = self._held, b""
         self._next = "anything"
         return held + rest
+
+
+def _is_one_chunk(data: bytes) -> bool:
+    """What most reads bring of a model that writes word by word."""
+    match = _SIZE.match(data)
+    size = int(match[1], 16) if match else 0
+    return match is not None and size > 0 and match.end() + size + 2 == len(data) and data[-2:] == b"\r\n"

@@ -2,9 +2,13 @@
 
 httpx2 gives out one HTTP chunk at a time and does not say whether the next is here already or would have to be waited
 for. A model server sends a chunk per token, so a read that brought forty of them would be passed on forty times. Here
-the connection's own stream knows: asked to, it pauses the reader just before it would touch the socket. The reader is
-then resumed by the next ``read()``. The pause is a value that the coroutine yields and that we catch, so Trio never
-sees it; no cancel scope lies between the two, because httpcore2 opens its own inside of the read.
+the connection's own stream knows: asked to, it pauses the reader just before it would touch the socket. The pause is a
+value that the coroutine yields and that we catch, so Trio never sees it; no cancel scope lies between the two, because
+httpcore2 opens its own inside of the read.
+
+While the reader is paused in the middle of a chunked body, the stream is read directly: h11, httpcore2 and httpx2 take
+three times as long for a chunk as all that is done with it. They are resumed for the body's end, for whatever is no
+chunk, and to close the connection; of the chunks in between they know nothing.
 
 Where the stream is not ours (a client that the user made, a proxy), chunks come one by one.
 """
@@ -29,6 +33,7 @@ PAUSE: Final = object()
 CONNECTIONS = 1_000  # one per running session; above it requests wait for each other
 KEEPALIVE = 100
 SMALL = 64 * 1024  # bytes of a body that go out with its head; to copy more takes longer than a write of its own
+READ = 64 * 1024  # bytes, as httpcore2 reads
 INFLATED = 256 * 1024  # bytes that are decompressed in one go
 KEEPALIVE_EXPIRY = 30.0  # seconds; model servers close idle connections after a minute or more
 
@@ -95,10 +100,24 @@ class BodyReader:
             return self._inflate.feed(b"")
         if self._ended:
             return None
-        data = await self._next()
-        if data is not None and self._stream is not None and not self._stream.alone:
-            data = await self._with_what_is_here(data, self._stream)
+        data = await (self._next() if self._stream is None else self._from(self._stream))
         return data if data is None or self._inflate is None else self._inflate.feed(data)
+
+    async def _from(self, stream: PausingStream) -> bytes | None:
+        first = await self._take(stream) if self._paused is not None and stream.in_chunks else b""
+        if first and not stream.holds_rest:
+            return first
+        found = first or await self._next()
+        return None if found is None else await self._with_what_is_here(found, stream)
+
+    async def _take(self, stream: PausingStream) -> bytes:
+        """What the next read brings in chunks; nothing where it brings something else, which the reader is given."""
+        try:
+            return await stream.take(self._response.request.extensions.get("timeout", {}).get("read"))
+        except httpcore2.ReadTimeout as silent:
+            raise httpx2.ReadTimeout(str(silent)) from silent
+        except httpcore2.ReadError as broken:
+            raise httpx2.ReadError(str(broken)) from broken
 
     async def _with_what_is_here(self, first: bytes, stream: PausingStream) -> bytes:
         """The first chunk was waited for; the others are taken if they need no waiting."""
@@ -199,6 +218,7 @@ class PausingStream(httpcore2.AsyncNetworkStream):
         self._stream = stream
         self._merger = ChunkMerger()
         self._head = b""  # of a request whose body is about to come
+        self._rest = b""  # of what was taken, what is not for the taker
         self.pauses: trio.lowlevel.Task | None = None
         self.patience: float = math.inf
 
@@ -207,12 +227,37 @@ class PausingStream(httpcore2.AsyncNetworkStream):
         while True:
             if self.pauses is not None and self.pauses is trio.lowlevel.current_task():
                 await _pause()
+            if self._rest:
+                rest, self._rest = self._rest, b""
+                return rest
             data = await self._stream.read(max_bytes, timeout)
             if trio.current_time() > self.patience:
                 raise httpcore2.ReadTimeout("nothing came but signs of life")
             merged = self._merger.feed(data)
             if merged or not data:
                 return merged
+
+    @property
+    def in_chunks(self) -> bool:
+        """Whether it may be read by ``take``."""
+        return self._merger.in_chunks
+
+    @property
+    def holds_rest(self) -> bool:
+        """Whether ``read`` has something to give out without touching the socket."""
+        return bool(self._rest)
+
+    async def take(self, timeout: float | None) -> bytes:  # noqa: ASYNC109  # as the others
+        """What the next read brings in the chunks of a body; nothing where its end or something else has come, which
+        ``read`` gives out.
+        """
+        while True:
+            data = await self._stream.read(READ, timeout)
+            if trio.current_time() > self.patience:
+                raise httpcore2.ReadTimeout("nothing came but signs of life")
+            taken, self._rest = self._merger.take(data)
+            if taken or self._rest or not data:
+                return taken
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109  # httpcore2's interface
         """As the stream's; the head of a request waits for its body, which comes at once."""
@@ -226,11 +271,6 @@ class PausingStream(httpcore2.AsyncNetworkStream):
             await self._stream.write(head, timeout)
             head = b""
         await self._stream.write(head + buffer if head else buffer, timeout)
-
-    @property
-    def alone(self) -> bool:
-        """Whether the last read brought one chunk, and nothing behind it."""
-        return self._merger.alone
 
     async def aclose(self) -> None:
         """As the stream's."""

@@ -24,7 +24,6 @@ class ChunkMerger:
     """One connection's incoming bytes. ``start()`` when a request is sent, then ``feed()`` what comes.
 
     ``surplus`` is set for good once the server has sent more than its response: such a connection answers nobody else.
-    ``alone`` says that the bytes fed last were one whole chunk, and not the last one: there is no more in them.
     """
 
     def __init__(self) -> None:
@@ -34,7 +33,6 @@ class ChunkMerger:
         self._left: int | None = None  # bytes of a body whose length is known
         self._trailers: bytes | None = None  # what has come of a chunked body's last line and trailers
         self.surplus: bool = False
-        self.alone: bool = False
 
     def start(self) -> None:
         """What comes next is the head of a response."""
@@ -44,9 +42,6 @@ class ChunkMerger:
 
     def feed(self, data: bytes) -> bytes:
         """The bytes to pass on; none where more have to come first. Nothing fed is the end: all that is held."""
-        self.alone = self._next == "size" and not self._held and _is_one_chunk(data)
-        if self.alone:
-            return data
         if self._next == "anything" or not data:
             self._count(data)
             return self._let_go(data)
@@ -87,12 +82,39 @@ class ChunkMerger:
         self._left = None if length is None else int(length[1])
         return "anything"
 
+    @property
+    def in_chunks(self) -> bool:
+        """Whether what comes next are chunks, as far as is known."""
+        return self._next in ("size", "data", "end")
+
+    def take(self, data: bytes) -> tuple[bytes, bytes]:
+        """Of bytes that come ``in_chunks``: what they carry, and what has to be passed on instead: the body's end, or
+        what is no chunk. h11 is not told of the chunks that are taken: to it they are none.
+        """
+        if not data:
+            return b"", self._let_go(data)
+        held, self._held = self._held, b""
+        return self._chunks(held + data, 0)
+
     def _body(self, data: bytes, at: int) -> bytes:
         """The chunks from ``at`` on, as one, and behind it what is passed on as it is."""
+        merged, rest = self._chunks(data, at)
+        return b"%x\r\n%b\r\n%b" % (len(merged), merged, rest) if merged else rest
+
+    def _chunks(self, data: bytes, at: int) -> tuple[bytes, bytes]:
+        """What the chunks from ``at`` on carry, and what is behind them."""
         pieces: list[bytes] = []
         rest = b""
         while at < len(data):
-            if self._next == "data":
+            if self._next == "size" and (match := _SIZE.match(data, at)) and (size := int(match[1], 16)):
+                at = match.end()
+                if data.startswith(b"\r\n", at + size):  # nearly every chunk is here as a whole
+                    pieces.append(data[at : at + size])
+                    at += size + 2
+                    continue
+                self._missing = size
+                self._next = "data"
+            elif self._next == "data":
                 piece = data[at : at + self._missing]
                 pieces.append(piece)
                 at += len(piece)
@@ -101,17 +123,10 @@ class ChunkMerger:
             elif self._next == "end" and data.startswith(b"\r\n", at):
                 at += 2
                 self._next = "size"
-            elif self._next == "size" and (match := _SIZE.match(data, at)) and (size := int(match[1], 16)):
-                at = match.end()
-                self._missing = size
-                self._next = "data"
             else:
                 rest = self._last(data[at:])
                 break
-        if not pieces:
-            return rest
-        merged = b"".join(pieces)
-        return b"%x\r\n%b\r\n%b" % (len(merged), merged, rest)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces), rest
 
     def _last(self, rest: bytes) -> bytes:
         """What is no further chunk: the start of one, the body's end with its trailers, or nonsense."""
@@ -133,10 +148,3 @@ class ChunkMerger:
         held, self._held = self._held, b""
         self._next = "anything"
         return held + rest
-
-
-def _is_one_chunk(data: bytes) -> bool:
-    """What most reads bring of a model that writes word by word."""
-    match = _SIZE.match(data)
-    size = int(match[1], 16) if match else 0
-    return match is not None and size > 0 and match.end() + size + 2 == len(data) and data[-2:] == b"\r\n"

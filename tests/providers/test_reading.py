@@ -11,7 +11,9 @@ import httpcore2
 import httpx2
 import pytest
 
+from agentrio import Agent, Anthropic, open_runtime
 from agentrio.providers._reading import BodyReader, PausingStream, _step
+from agentrio.testing import Pace, TextReply, open_model_server
 
 
 def test_what_is_thrown_at_a_reader_reaches_the_work_within() -> None:
@@ -84,3 +86,37 @@ async def test_a_compressed_body_that_came_whole_is_read_to_its_end() -> None:
     while not reader.ended:
         found += await reader.read() or b""
     assert found == body
+
+
+@pytest.mark.parametrize(
+    "pace",
+    [
+        Pace(),
+        Pace(delay=0.01),
+        Pace(chunks="bytes:7", delay=0.01),
+        Pace(pieces=3, delay=0.01),
+        Pace(drip=1, delay=0.001),
+    ],
+    ids=["at once", "by frames", "by bytes", "anyhow", "each byte alone"],
+)
+async def test_a_connection_whose_chunks_were_taken_off_answers_again(pace: Pace, autojump_clock: object) -> None:
+    """Who owns the connection was told of the body's end, and not of its chunks."""
+    words = "A word after a word is power. " * 5
+    async with open_model_server([TextReply(words, pace=pace)] * 3) as server, open_runtime() as runtime:
+        model = Anthropic("claude-sonnet-5", api_key="key", base_url=server.base_url)
+        async with runtime.open_session(Agent(model=model)) as session:
+            answers = [(await session.ask("Go on.")).text for _ in range(3)]
+    assert answers == [words] * 3
+    assert [exchange.connection for exchange in server.record] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("size", [1000, 100_000])
+async def test_a_long_body_is_not_copied_to_go_out_with_its_head(size: int) -> None:
+    """A short one saves a write by it; of a long one the copy takes longer."""
+    below = Written()
+    stream = PausingStream(below)
+    head, body = REQUEST + b"Content-Length: %d\r\n\r\n" % size, b"x" * size
+    await stream.write(head)
+    await stream.write(body)
+    assert below.sent == ([head + body] if size == 1000 else [head, body])
+    assert below.sent[-1] is body or size == 1000

@@ -2,7 +2,7 @@
 
     python scripts/pythons.py                 one line each, oldest first
     python scripts/pythons.py --envs ends     tox names of the oldest and the newest: py311,py313
-    python scripts/pythons.py --envs all      tox names of all; `--suffix -full` is put behind each
+    python scripts/pythons.py --envs full     tox names of the long sweeps on the newest, the usual run on others
     python scripts/pythons.py --path          their folders, in the form of PATH
 
 Looked at are the folders of PATH and `~/.pyenv/versions/*/bin`. One CPython counts for each minor version from 3.11 on:
@@ -87,8 +87,7 @@ def _is_virtual(path: Path) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="List the Pythons that the tests must run on.")
-    parser.add_argument("--envs", choices=["ends", "all"], help="print names for tox")
-    parser.add_argument("--suffix", default="", help="put behind each name")
+    parser.add_argument("--envs", choices=["ends", "full"], help="print names for tox")
     parser.add_argument("--path", action="store_true", help="print their folders in the form of PATH")
     args = parser.parse_args()
     pythons = installed()
@@ -98,8 +97,9 @@ def main() -> int:
     if args.path:
         print(os.pathsep.join(dict.fromkeys(str(python.path.parent) for python in reversed(pythons))))
     elif args.envs:
-        chosen = pythons if args.envs == "all" else [pythons[0], pythons[-1]]
-        print(",".join(dict.fromkeys(python.env + args.suffix for python in chosen)))
+        names = [python.env for python in pythons]
+        ends, sweeps = [names[0], names[-1]], [f"{names[-1]}-sweep", f"{names[-1]}-full"]
+        print(",".join(dict.fromkeys(ends if args.envs == "ends" else sweeps + names[:-1])))
     else:
         for python in pythons:
             print(".".join(map(str, python.version)), python.path)

@@ -198,6 +198,7 @@ class Plot:
     consume: Callable[[Stage, RunStream], Any] = read_all
     threads: bool = False
     limits: Limits | None = None
+    alike: bool = False  # whether most of its steps are
 
 
 LONG = "A word after a word after a word is power. " * 160  # more deltas than an unread run may get ahead
@@ -211,7 +212,7 @@ PLOTS = [
     Plot("stubborn read", [Ask([("stubborn", 1), ("look", 1)]), Say("Done.")], [look, stubborn]),
     Plot("stubborn write", [Ask([("look", 1), ("stubborn_put", 1)]), Say("Done.")], [look, stubborn_put]),
     Plot("slow reader", [Ask([("look", 1)]), Say("A slow reader gets all of it, piece by piece.")], [look], _slowly),
-    Plot("stalled reader", [Say(LONG)], consume=_stalled),
+    Plot("stalled reader", [Say(LONG)], consume=_stalled, alike=True),
     Plot("stream retry", [Drop("It will be sunny, I thi"), Say("It will be sunny.")]),
     Plot("request retry", [Overloaded(), Overloaded(), Say("Here I am.")]),
     Plot(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agentrio.domain.handoff import CLOSING, OPENING
 from agentrio.domain.messages import Message, ModelTag, user_message
 from agentrio.domain.parts import CallError, File, Image, RawBlock, Text, Thinking, ToolCall, ToolResult
-from agentrio.domain.render import ModelRequest, SystemBlock, ThinkingLevel, ToolSpec
+from agentrio.domain.render import ModelRequest, SystemBlock, ThinkingLevel, ToolSpec, shorten
 from agentrio.providers.wire.anthropic_request import Cache, MessagesOptions, encode_request
 from agentrio.providers.wire.anthropic_thinking import claude_version
 
@@ -232,6 +232,33 @@ def test_a_call_of_the_servers_tool_without_a_result_goes_once_the_answer_is_ove
         "assistant",
         [text("[A tool of the server was called, and gave no result.]")],
     )
+
+
+def test_a_result_of_the_servers_tool_goes_only_behind_its_call() -> None:
+    """The half of a paused answer that made the call may have been shortened; the API refuses the result alone."""
+    use = RawBlock("server_tool_use", '{"type":"server_tool_use","id":"srvtoolu_1"}')
+    found = RawBlock("web_search_tool_result", '{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1"}')
+    block, result = json.loads(use.json), json.loads(found.json)
+    half, more, next = said(Text("a"), use), said(found, Text("b ")), user_message("u2", "x")
+    assert turns(HI, half, more)[1] == ("assistant", [text("a"), block, result, text("b")])
+    assert turns(HI, shorten(half), more)[1] == ("assistant", [text("a"), text("b")])
+    assert turns(HI, shorten(half), more, next)[1] == ("assistant", [text("a"), text("b ")])
+    assert turns(HI, half, next, more, next)[3] == ("assistant", [text("b ")])
+    waiting, answer = said(use, called("c1", "toolu_1")), results(ToolResult("c1", "f", "succeeded"))
+    assert turns(HI, waiting, answer, more)[3] == ("assistant", [result, text("b")])
+    for end in ((), (next,)):
+        assert turns(HI, said(found), *end)[1] == (
+            "assistant",
+            [text("[A tool of the server was called, and gave no result.]")],
+        )
+
+
+@pytest.mark.parametrize("id", [[], {}, None, 1, ""])
+def test_an_odd_id_of_a_servers_call_is_no_obstacle(id: object) -> None:
+    """It ended the session as crashed, in this run and in each later one."""
+    use = RawBlock("server_tool_use", json.dumps({"type": "server_tool_use", "id": id}))
+    found = RawBlock("web_search_tool_result", json.dumps({"type": "web_search_tool_result", "tool_use_id": id}))
+    assert turns(HI, said(use, found, Text("b")), user_message("u2", "x"))[1][1][-1] == text("b")
 
 
 def test_the_first_turn_is_always_the_users() -> None:

@@ -4,13 +4,13 @@ Neighbours of one role are one turn: tool results and the user's text that follo
 after a pause. What was written by the same model goes back as it was: signed reasoning, redacted blocks and blocks of
 the server's own, in their places. Of another model, readable reasoning is labelled text, and such blocks are left out.
 
-Three rules of the API are held here: the first turn is the user's, an answer does not end in reasoning, and a call of a
-server's tool has its result unless the answer is still to be continued.
+Rules of the API that are held here: the first turn is the user's, an answer does not end in reasoning, a call of a
+server's tool has its result unless the answer is still to be continued, and a result has its call before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any, Literal, TypeAlias, assert_never
 
 import attrs
@@ -21,7 +21,7 @@ from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 
 from .call_ids import CallIds
-from .common import call_name
+from .common import call_name, string
 from .files import file_text, left_out
 from .json import encode, encode_text, says, trimmed
 
@@ -33,6 +33,7 @@ _OPEN: dict[WireRole, bytes] = {
 }
 _CLOSE = b"]}"
 SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
+SERVER_RESULT = "_tool_result"  # how the types of their results end
 _BEFORE = _OPEN["user"] + encode({"type": "text", "text": "[What was said before is not shown.]"}) + b"]},"
 _UNFINISHED = Text("[A tool of the server was called, and gave no result.]")
 
@@ -51,6 +52,7 @@ class Turns:
         self._role: WireRole | None = None  # of the last turn
         self._turn: list[bytes] = []  # its fragments
         self._told: list[Message] = []  # the messages that left them
+        self._called: set[str] = set()  # ids of the server's own blocks in all turns but the last
 
     def feed(self, messages: tuple[Message, ...]) -> None:
         """The whole history so far."""
@@ -76,32 +78,49 @@ class Turns:
     def _close(self, role: WireRole) -> None:
         """The turn is over, and one of the other role begins."""
         if self._role is not None:
-            self._pieces += (_OPEN[self._role], b",".join(self._settled()), b"]},")
+            self._pieces += (_OPEN[self._role], b",".join(self._settle()), b"]},")
         elif role == "assistant":
             self._pieces.append(_BEFORE)
         self._role = role
         self._turn = []
         self._told = []
 
-    def _settled(self) -> list[bytes]:
-        """The turn's fragments, without calls of the server's tools that have no result."""
-        unanswered = _unanswered(self._told)
-        if not unanswered:
-            return self._turn
-        left = [attrs.evolve(it, parts=tuple(part for part in it.parts if part not in unanswered)) for it in self._told]
-        found = [fragment for it in left if (fragment := _encoded(it, self._tag, self._ids))]
-        return found or [encode(_told(_UNFINISHED))]
+    def _settle(self) -> list[bytes]:
+        """The turn's fragments, without calls of the server's tools that have no result, and results without a call."""
+        told, turn = self._left(_unanswered(self._told) | _uncalled(self._told, self._called))
+        self._called.update(_field(part, "id") for it in told for part in it.parts if isinstance(part, RawBlock))
+        return turn
+
+    def _left(self, dropped: Set[RawBlock]) -> tuple[list[Message], list[bytes]]:
+        """The turn's messages and fragments without these blocks; where nothing is left, a word of that."""
+        if not dropped:
+            return self._told, self._turn
+        left = [_without(it, dropped) for it in self._told]
+        found = [(it, fragment) for it in left if (fragment := _encoded(it, self._tag, self._ids))]
+        if not found:
+            only = attrs.evolve(self._told[-1], parts=(_UNFINISHED,))
+            found = [(only, _encoded(only, self._tag, self._ids))]
+        return [it for it, _ in found], [fragment for _, fragment in found]
 
     def pieces(self, mark: bytes | None) -> list[bytes]:
-        """What is to be joined. ``mark`` ends a last user turn's last block; a last answer loses trailing space."""
+        """What is to be joined. ``mark`` ends a last user turn's last block; a last answer loses trailing space.
+
+        A last answer may be continued, so calls of the server's tools may still get their results.
+        """
         if self._role is None:
             return []
-        turn = b",".join(self._turn)
+        told, fragments = self._left(_uncalled(self._told, self._called))
+        turn = b",".join(fragments)
         if self._role == "user":
             turn = turn if mark is None else turn[:-1] + mark
-        elif (ended := _trimmed(self._told[-1])) is not self._told[-1]:
-            turn = b",".join((*self._turn[:-1], _encoded(ended, self._tag, self._ids)))
+        elif (ended := _trimmed(told[-1])) is not told[-1]:
+            turn = b",".join((*fragments[:-1], _encoded(ended, self._tag, self._ids)))
         return [*self._pieces, _OPEN[self._role], turn, _CLOSE]
+
+
+def _without(message: Message, dropped: Set[RawBlock]) -> Message:
+    kept = tuple(part for part in message.parts if not (isinstance(part, RawBlock) and part in dropped))
+    return attrs.evolve(message, parts=kept)
 
 
 def _trimmed(message: Message) -> Message:
@@ -117,20 +136,31 @@ def _trimmed(message: Message) -> Message:
     return attrs.evolve(message, parts=(*parts[:-1], Text(trimmed(last.text))))
 
 
-def _unanswered(messages: Sequence[Message]) -> list[RawBlock]:
+def _unanswered(messages: Sequence[Message]) -> Set[RawBlock]:
     """Calls of the server's tools without a result: of an answer that was stopped in the middle of one.
 
     Where there are calls of ours too, the server's may wait for their results (programmatic tool calling).
     """
     if any(it.calls for it in messages):
-        return []
+        return frozenset()
     blocks = [part for it in messages for part in it.parts if isinstance(part, RawBlock)]
-    answered = {_field(block, "tool_use_id") for block in blocks if block.kind.endswith("_tool_result")}
-    return [block for block in blocks if block.kind in SERVER_CALLS and _field(block, "id") not in answered]
+    answered = {_field(block, "tool_use_id") for block in blocks if block.kind.endswith(SERVER_RESULT)}
+    return {block for block in blocks if block.kind in SERVER_CALLS and _field(block, "id") not in answered}
 
 
-def _field(block: RawBlock, key: str) -> object:
-    return msgspec.json.decode(block.json).get(key)
+def _uncalled(messages: Sequence[Message], called: Set[str]) -> Set[RawBlock]:
+    """Results of the server's tools whose call is not before them: that half of a paused answer was shortened."""
+    met: set[str] = set()
+    found: set[RawBlock] = set()
+    for part in (part for it in messages for part in it.parts if isinstance(part, RawBlock)):
+        if part.kind.endswith(SERVER_RESULT) and (id := _field(part, "tool_use_id")) not in met and id not in called:
+            found.add(part)
+        met.add(_field(part, "id"))
+    return found
+
+
+def _field(block: RawBlock, key: str) -> str:
+    return string(msgspec.json.decode(block.json).get(key))
 
 
 def _fragment(message: Message, tag: ModelTag, ids: CallIds) -> bytes:

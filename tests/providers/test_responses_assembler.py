@@ -196,6 +196,22 @@ def test_a_message_that_is_done_with_less_than_was_streamed_keeps_what_was() -> 
     assert part == Text("Hi")
 
 
+@pytest.mark.parametrize("place", [-1, -(2**70), 2**70])
+def test_a_text_at_a_place_that_no_content_has_is_a_text(place: int) -> None:
+    """Counted from the end, it was none of what is there, or an ``IndexError`` that ended the session."""
+    for content in ([], ["One."]):
+        (part, *_) = parts(added(message()), text("Hi", content=place), done(message(*content)), END)
+        assert part == Text("Hi")
+
+
+def test_a_text_for_an_item_that_is_kept_as_it_came_is_none_of_any_part() -> None:
+    """It was told as the input of a tool."""
+    search = {"type": "web_search_call", "id": "ws_1"}
+    response, deltas = assemble(added(search), text("Hi"), arguments("{}"), done(search), END)
+    assert [type(part) for part in response.parts] == [RawBlock]
+    assert deltas == []
+
+
 def test_unknown_items_stay_as_the_bytes_that_came() -> None:
     """Key order and spaces included; the done one counts."""
     item = b'{"type": "future_call",  "b": 1.50, "a": "\\u00e9"}'

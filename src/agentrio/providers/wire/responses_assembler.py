@@ -99,6 +99,8 @@ class Assembler(EventAssembler):
                     slot = item.slots.get(index) or self._slot_of(item, index)
                 else:
                     slot = item.slots[0]
+                    if slot.kind == "raw":  # an item that is kept as it comes: a text is none of its
+                        continue
                     if type(item) is ReasoningItem:
                         delta = item.seam((frame.type, frame.summary_index, frame.content_index)) + delta
                 more = slot.add(delta) if type(frame) is Frame else slot.add_unmended(delta)

@@ -133,7 +133,7 @@ class MessageItem(Item):
     def finished(self, slot: Slot) -> Part:
         """A text; content of an unknown type stays as it is."""
         index, content = slot.index, self._content
-        if not self.done or index >= len(content):
+        if not self.done or not 0 <= index < len(content):
             return Text(slot.whole())
         found = content[index]
         key = _text_key(found)

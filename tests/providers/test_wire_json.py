@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrio.domain.messages import Message
+from agentrio.domain.parts import ToolCall
 from agentrio.domain.plain import unicode_text
+from agentrio.domain.session import Session
 from agentrio.providers.base import ProviderError
 from agentrio.providers.wire.json import (
     decode,
@@ -133,3 +136,14 @@ def test_mended_text_is_always_encodable(text: str) -> None:
 def test_arguments_are_an_object_or_none(text: str, arguments: object) -> None:
     """Nothing at all is no arguments; raw control characters pass; nothing is repaired."""
     assert parse_arguments(text) == arguments
+
+
+@pytest.mark.parametrize("digits", [3_913, 3_914, 4_300, 4_301])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_arguments_that_are_read_can_be_stored(digits: int, sign: str) -> None:
+    """Python reads integers of 4300 digits; a session with one of a few less could not be saved any more."""
+    text = f'{{"a": {sign}{"9" * digits}}}'
+    found = parse_arguments(text)
+    assert (found is None) is (digits > 4_300)
+    session = Session("s", messages=(Message("a", "assistant", (ToolCall("c", "p", "look", text, found),)),))
+    assert Session.from_json(session.to_json()) == session

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 MAX_DEPTH = 100  # nesting; far below what would exhaust Python's stack when the value is copied or encoded
-MAX_INT_BITS = 13_000  # Python refuses to print longer integers (4300 digits), so they could not be stored
+TOO_LONG = 10**4300  # Python neither prints nor reads an integer of more digits, so it could not be stored
 LONGEST_PATH = 200  # characters of a path that are told; keys have any length
 
 
@@ -91,7 +91,7 @@ def _check_scalar(value: Any, path: str) -> None:
         if value != value or value in (float("inf"), float("-inf")):
             raise NotPlain(f"{_short(path)} is {value}; a number must be finite.")
     elif kind is int:
-        if value.bit_length() > MAX_INT_BITS:
+        if not -TOO_LONG < value < TOO_LONG:
             raise NotPlain(f"{_short(path)} is an integer too long to be stored.")
     elif kind is not bool and value is not None:
         raise NotPlain(

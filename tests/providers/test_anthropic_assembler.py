@@ -286,6 +286,8 @@ def test_usage_is_merged_and_odd_counts_are_none() -> None:
                   "output_tokens_details": {"thinking_tokens": 4}},
     }  # fmt: skip
     assert assemble(start, end)[0].usage == Usage(5, 9, 7, 2, 4)
+    beside = {"output_tokens": 9, "output_tokens_details": {"thinking_tokens": 10}}
+    assert assemble({**end, "usage": beside})[0].usage == Usage(0, 9, reasoning=9)  # it is part of the output
     odd = {"input_tokens": "7", "output_tokens": -1, "cache_read_input_tokens": True, "output_tokens_details": 3}
     assert assemble({**end, "usage": odd})[0].usage == Usage()
     inf = b'data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":1e400}}\n\n'

@@ -199,13 +199,13 @@ def usage_of(found: Mapping[str, Any]) -> Usage:
     """Tokens as the wire counts them: ``input_tokens`` are the uncached part already."""
     if not found:
         return NO_USAGE
-    details = found.get("output_tokens_details")
+    details, output = found.get("output_tokens_details"), count(found.get("output_tokens"))
     return Usage(
         count(found.get("input_tokens")),
-        count(found.get("output_tokens")),
+        output,
         count(found.get("cache_read_input_tokens")),
         count(found.get("cache_creation_input_tokens")),
-        count(details.get("thinking_tokens")) if isinstance(details, Mapping) else 0,
+        min(output, count(details.get("thinking_tokens"))) if isinstance(details, Mapping) else 0,
     )
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from typing import Any
+
 import attrs
 import pytest
 from hypothesis import given, settings
@@ -217,6 +221,79 @@ def test_what_alone_is_too_large_is_shortened_where_results_do_not_suffice(
         )
         assert saved == expected.chars
         assert compaction(again, excess, spare) is None
+
+
+THOUGHT = Message("th", "assistant", (Thinking("h" * 900),))  # all that came before a stop
+
+
+def test_what_no_request_holds_saves_nothing() -> None:
+    """Reasoning alone is not sent, and as its size it would be: a compaction that made the request longer."""
+    assert compaction(Session("s", messages=(WORK[0], THOUGHT, WORK[0])), 100, 300) is None
+    strays = (WORK[0], Message("t", "tool", WORK[2].parts), WORK[0], Message("a", "assistant", (Text("Well."),)))
+    assert compaction(Session("s", messages=strays), 100) is None
+
+
+def test_what_is_sent_short_already_saves_nothing_more() -> None:
+    """Results that were shortened behind a compaction are met again by the next one."""
+    history = (user_message("p", "Look."), *a_round(1, "x" * 5_000), user_message("q", "Go on."), *a_round(2, "z" * 50))
+    session = Session("s", messages=history, shortened=("t1",))
+    assert compaction(session, 1) is None
+    more = attrs.evolve(session, messages=(*history, *a_round(3, "x")))
+    assert compaction(more, 1) == Compaction(6, (), 50 - len("[compacted: 50 chars]"))
+
+
+_wide = st.sampled_from([0, 1, 90, 300, 2_000]).map(lambda size: "x" * size)
+_says = st.one_of(
+    st.builds(Text, _wide, st.none() | st.just("{}")),
+    st.builds(Thinking, _wide, st.none() | st.just("proof")),
+    st.builds(RawBlock, st.just("search"), _wide),
+)
+_shown = st.builds(Text, _wide) | st.just(Image("aGk=", "image/png"))
+
+
+@st.composite
+def sessions(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Session:
+    """A conversation of short and long messages; some results lost, strayed or told twice."""
+    messages: list[Message] = []
+    for number in range(draw(st.integers(1, 6))):
+        if draw(st.booleans()):
+            messages.append(user_message(f"u{number}", (Text("Go on."), *draw(st.lists(_shown, max_size=1)))))
+            continue
+        calls = [
+            ToolCall(f"c{number}{place}", "", "look", text, None, draw(st.none() | st.just("{}")))
+            for place, text in enumerate(draw(st.lists(_wide, max_size=2)))
+        ]
+        tag = ModelTag("anthropic", "messages", "claude")
+        messages.append(Message(f"a{number}", "assistant", (*draw(st.lists(_says, max_size=2)), *calls), tag))
+        results = [
+            ToolResult(call.id, "look", "succeeded", tuple(draw(st.lists(_shown, max_size=2)))) for call in calls
+        ]
+        for part, times in enumerate(draw(st.sampled_from([(1,), (1,), (1,), (0,), (2,), (1, 1)]))):
+            messages.append(Message(f"t{number}{part}", "tool", tuple(results * times)))
+    return Session("s", messages=tuple(messages))
+
+
+@settings(max_examples=5_000 if os.environ.get("AGENTRIO_FULL") == "1" else 300, deadline=None, derandomize=True)
+@given(sessions(), st.sampled_from([100, 400, 1_000, 3_000]))
+def test_a_compaction_saves_what_it_says_and_the_request_fits(session: Session, limit: int) -> None:
+    """Each is enough by itself; what is sent is the same after storing, and nothing signed stands beside a cut text."""
+    memo = RenderMemo()
+    while (size := request_chars(request := render(SessionState(session), INPUTS, memo))) > limit:
+        short = compaction(session, size - limit, limit // 4)
+        if short is None:
+            return
+        shortened = (*session.shortened, *short.shortened)
+        session = attrs.evolve(session, compacted=short.messages, shortened=shortened)
+        request = render(SessionState(session), INPUTS, memo)
+        assert size - request_chars(request) == short.chars
+        assert request_chars(request) <= limit
+    assert render(SessionState(Session.from_json(session.to_json())), INPUTS) == request
+    for message in request.messages:
+        if message.id in session.shortened:
+            assert message.model is None
+            assert not any(
+                isinstance(part, Thinking | RawBlock) or getattr(part, "raw", None) for part in message.parts
+            )
 
 
 def test_the_size_of_a_request_counts_what_a_model_reads() -> None:

@@ -52,6 +52,14 @@ def _goes_on(messages: Sequence[Message], start: int) -> bool:
     return 0 < start < len(messages) and messages[start].role == "tool"
 
 
+def block_of(messages: Sequence[Message], place: int) -> slice:
+    """The places of the block that a message is in."""
+    start = place
+    while start > 0 and messages[start].role == "tool":
+        start -= 1
+    return slice(start, _block_end(messages, start))
+
+
 def _block_end(messages: Sequence[Message], start: int) -> int:
     end = start + 1
     while end < len(messages) and messages[end].role == "tool":

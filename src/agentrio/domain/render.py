@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from .history import Normaliser, normalise_history
+from .history import Normaliser, block_of, normalise_history
 from .messages import Message, forget_memo
 from .parts import Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 from .session import Session
@@ -208,24 +208,43 @@ def compaction(session: Session, excess: int, spare: int = 0) -> Compaction | No
     take more than ``spare`` are shortened, or no request would ever be possible again: answers, and results that a
     message of the user has followed.
     """
-    messages = session.messages
-    latest = max((place for place, message in enumerate(messages) if message.role == "assistant"), default=0)
+    sent = [*_sent_short(session, session.messages)]
+    latest = max((place for place, message in enumerate(sent) if message.role == "assistant"), default=0)
     end, saved = session.compacted, 0
     for place in range(session.compacted, latest):
         if saved >= excess + spare:
             break
-        shorter = message_chars(messages[place]) - message_chars(_compact(messages[place]))
-        if shorter > 0:
+        if sent[place].id in session.shortened:
+            continue
+        if shorter := _put_short(sent, place, _compact(sent[place])):
             end, saved = place + 1, saved + shorter
     shortened: list[str] = []
-    for place, message in enumerate(messages):
+    for place, message in enumerate(sent):
         if saved >= excess:
             break
-        shorter = message_chars(message) - message_chars(shorten(message))
-        if shorter > 0 and message_chars(message) > spare and _may_be_shortened(session, end, place):
+        if message_chars(message) <= spare or not _may_be_shortened(session, end, place):
+            continue
+        if shorter := _put_short(sent, place, shorten(message)):
             shortened.append(message.id)
             saved += shorter
     return Compaction(end, tuple(shortened), saved) if saved >= excess > 0 else None
+
+
+def _put_short(sent: list[Message], place: int, short: Message) -> int:
+    """By how many characters a request is shorter with this message in that place, where it then is; else 0.
+
+    What is not sent at all, such as an answer of reasoning alone, saves nothing.
+    """
+    message = sent[place]
+    if message_chars(short) >= message_chars(message):
+        return 0
+    block = block_of(sent, place)
+    before = sum(map(message_chars, normalise_history(sent[block])))
+    sent[place] = short
+    saved = before - sum(map(message_chars, normalise_history(sent[block])))
+    if saved <= 0:
+        sent[place] = message
+    return max(0, saved)
 
 
 def _may_be_shortened(session: Session, compacted: int, place: int) -> bool:

@@ -398,7 +398,12 @@ def test_neighbours_of_one_role_are_one_turn_where_the_server_joins_them() -> No
     )
 
 
-@pytest.mark.parametrize("broken", [None, 3, "x", [None], {"messages": {}}, ask(messages=[3, {"role": 3}]), ask([3])])
+ODD_IDS = ask("a", [SEARCH | {"id": []}, FOUND | {"tool_use_id": {}}, USE | {"id": []}], [RESULT | {"tool_use_id": {}}])
+
+
+@pytest.mark.parametrize(
+    "broken", [None, 3, "x", [None], {"messages": {}}, ask(messages=[3, {"role": 3}]), ask([3]), ODD_IDS]
+)
 def test_what_is_no_object_is_a_problem_and_not_a_crash(broken: Any) -> None:
     """Broken bodies are what validators are for."""
     assert tells_of("messages", broken)

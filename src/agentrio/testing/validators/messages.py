@@ -207,19 +207,19 @@ def _check_calls(turn: Turn, after: Turn | None) -> None:
 
 def _check_server_calls(turns: list[Turn]) -> None:
     """A result behind its call, and a call with its result, unless the answer is to be continued or waits for ours."""
-    uses: set[object] = set()
-    answered = {it.get("tool_use_id") for turn in turns for it, _ in turn.blocks if _is_server_result(it)}
+    uses: set[str] = set()
+    answered = {str(it.get("tool_use_id")) for turn in turns for it, _ in turn.blocks if _is_server_result(it)}
     for turn in turns:
         waits = turn is turns[-1] or any(it.get("type") == "tool_use" for it, _ in turn.blocks)
         for block, place in turn.blocks:
-            kind, id = str(block.get("type")), block.get("id")
+            kind, id = str(block.get("type")), str(block.get("id"))
             if kind in ("server_tool_use", "mcp_tool_use"):
                 uses.add(id)
                 if id not in answered and not waits:
                     place.bad(
                         f"`{block.get('name')}` tool use with id `{id}` was found without a corresponding result block"
                     )
-            elif _is_server_result(block) and block.get("tool_use_id") not in uses:
+            elif _is_server_result(block) and str(block.get("tool_use_id")) not in uses:
                 place.bad(
                     f"unexpected `tool_use_id` found in `{kind}` blocks: {block.get('tool_use_id')}. Each block must "
                     "have a corresponding block of its call before it."

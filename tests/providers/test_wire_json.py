@@ -101,11 +101,16 @@ def test_whatever_is_encoded_can_be_decoded_anywhere(value: Any) -> None:
     assert "\\u0000" not in encode_text(value).replace("\\\\", "")
 
 
+class Marked(str):
+    """A text of another class, as template engines and settings have them."""
+
+
 def test_encoding_mends_text_and_takes_any_mapping() -> None:
     """What a store or a user handed in may be no plain dict, and may hold half a character."""
     assert encode(MappingProxyType({"a": ("x\0y", "\ud83d")})) == '{"a":["xy","\ufffd"]}'.encode()
     assert encode({"a": "\0", "b": MappingProxyType({})}) == b'{"a":"","b":{}}'
     assert encode("\\u0000") == b'"\\\\u0000"'
+    assert encode([Marked("a"), Marked("\0b\ud83d")]) == '["a","b\ufffd"]'.encode()
     with pytest.raises(TypeError, match="object is no JSON value"):
         encode(object())
 

@@ -21,9 +21,11 @@ from agentrio.providers.base import ProviderError
 
 
 def as_plain(value: Any) -> Any:
-    """What msgspec does not know how to encode: any mapping is an object."""
+    """What msgspec does not know how to encode: any mapping is an object, and any class of text a text."""
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, str):
+        return str.__str__(value)
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 

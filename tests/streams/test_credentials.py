@@ -187,3 +187,8 @@ async def test_a_closed_client_of_yours_is_a_typed_failure(autojump_clock: trio.
         events = await watched(model_of(wire, "http://127.0.0.1:9", client=http))
         assert "is closed" in repr(events[-1])
         assert "invalid_request" in repr(events[-1])
+
+
+def test_a_credential_with_spaces_around_it_is_known_too() -> None:
+    """h11 refuses it and quotes it; what stood behind its last space was nothing."""
+    assert secrets_in({"authorization": f"Bearer {KEY} ", "x-api-key": f" {KEY}\n"}) == (KEY, KEY)

@@ -25,7 +25,7 @@ _SECRET_NAMES = re.compile("auth|key|token|secret|cookie|credential", re.IGNOREC
 def secrets_in(headers: Mapping[str, str]) -> tuple[str, ...]:
     """The credentials among the headers of a request: by their names, without the scheme before them."""
     values = (value for name, value in headers.items() if _SECRET_NAMES.search(name))
-    return tuple(value.rpartition(" ")[2] for value in values if value)
+    return tuple(value.strip().rpartition(" ")[2] for value in values if value)
 
 
 def redacted(error: ProviderError, secrets: Iterable[str]) -> ProviderError:

@@ -120,7 +120,7 @@ async def test_key_and_address_may_come_from_the_environment(monkeypatch: pytest
         assert server.record[0].path == "/prefix/v1/messages"
 
 
-@pytest.mark.parametrize("base_url", ["ftp://somewhere", "somewhere"])
+@pytest.mark.parametrize("base_url", ["ftp://somewhere", "somewhere", "http://[::1", "http://a..b", "http://a\n", " "])
 async def test_an_address_in_the_environment_that_is_none_is_a_typed_error(
     monkeypatch: pytest.MonkeyPatch, base_url: str
 ) -> None:
@@ -128,7 +128,22 @@ async def test_an_address_in_the_environment_that_is_none_is_a_typed_error(
     monkeypatch.setenv("ANTHROPIC_BASE_URL", base_url)
     async with Anthropic("m", api_key=KEY).open() as client:
         error = await failure(client)
-    assert (error.code, error.retry) == ("invalid_request", None)
+    assert (error.code, error.retry) == ("not_provisioned", None)
+    assert "ANTHROPIC_BASE_URL is " in error.message
+
+
+@pytest.mark.parametrize("wrong", ["sk-secret-0123456789\n", "sk-secret-0123456789 ", "sk-sécret-0123456789", " "])
+async def test_a_key_in_the_environment_that_is_none_is_a_typed_error_and_not_told(
+    monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    """With the end of a line behind it, as files have it, h11 quoted it; with another letter it was a crash."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", wrong)
+    async with served(api_key=None) as (server, client):
+        error = await failure(client)
+        assert server.record == []
+    assert (error.code, error.retry) == ("not_provisioned", None)
+    assert error.message.startswith("ANTHROPIC_API_KEY is empty or holds characters that no key has")
+    assert "0123" not in error.message
 
 
 async def test_without_a_credential_the_first_request_says_what_is_missing(
@@ -546,6 +561,7 @@ def _relay(port: int) -> Callable[[trio.SSLStream[trio.SocketStream]], Any]:
     [
         ({"model": ""}, "Anthropic.model is ''"),
         ({"model": 7}, "must be a model's name"),
+        ({"model": "m\ud83d"}, "must be a model's name"),
         ({"base_url": "ftp://x"}, "http:// or https://"),
         ({"base_url": "http://"}, "with a host"),
         ({"base_url": "localhost:8080"}, "such as http://127.0.0.1:8080"),
@@ -554,13 +570,29 @@ def _relay(port: int) -> Callable[[trio.SSLStream[trio.SocketStream]], Any]:
         ({"base_url": "https://user:pass@x"}, "give them as api_key or headers"),
         ({"base_url": "https://x/?a=1"}, "neither a query nor a fragment"),
         ({"base_url": "https://x/v1/"}, "leave that away"),
+        ({"base_url": 5}, "it must be a text"),
+        ({"base_url": "http://a b"}, "no spaces"),
+        ({"base_url": " http://x"}, "http:// or https://"),
+        ({"base_url": "http://x\n"}, "no URL"),
+        ({"base_url": "http://a..b"}, "no URL"),
+        ({"base_url": "http://user:pass@x:y"}, "is what holds an @; it is no URL"),
         ({"api_key": " "}, "leave it out to use ANTHROPIC_API_KEY"),
         ({"api_key": "secret\nkey"}, "characters that no key has"),
+        ({"api_key": "secret "}, "characters that no key has"),
+        ({"api_key": 5}, "characters that no key has"),
         ({"cache": "forever"}, "none, short or long"),
         ({"max_tokens": 0}, "whole number above 0"),
         ({"max_tokens": True}, "whole number above 0"),
+        ({"max_tokens": 10**30}, "at most 9007199254740992"),
+        ({"max_tokens": -(10**5000)}, "thousands of digits"),
         ({"headers": {"x": "a\r\nb: c"}}, "printable ASCII"),
         ({"headers": {"x": None}}, "printable ASCII"),
+        ({"headers": {"x": "a "}}, "without spaces around"),
+        ({"headers": [("x", "a")]}, "must map names"),
+        ({"headers": {"a b": "x"}}, "'a b', which can't be a header's name"),
+        ({"headers": {"": "x"}}, "can't be a header's name"),
+        ({"headers": {5: "x"}}, "can't be a header's name"),
+        ({"headers": {"Content-Length": "5"}}, "must not have Content-Length: it follows from the body"),
         ({"client": object()}, "must be an anthropic.AsyncAnthropic, an anthropic.AsyncAnthropicVertex or"),
         ({"client": anthropic.AsyncAnthropic(api_key="k"), "api_key": "k"}, "give them to that client"),
     ],

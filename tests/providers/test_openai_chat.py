@@ -117,6 +117,31 @@ async def test_without_a_key_the_variable_is_named(monkeypatch: pytest.MonkeyPat
         assert variable in error.message
 
 
+@pytest.mark.parametrize(
+    ("variable", "wrong"),
+    [
+        ("GROQ_API_KEY", f"{KEY}\n"),
+        ("GROQ_API_KEY", f"{KEY} "),
+        ("GROQ_API_KEY", f"é{KEY}"),
+        ("OPENAI_API_KEY", f"{KEY}\n"),
+        ("OPENAI_BASE_URL", "http://[::1"),
+        ("OPENAI_BASE_URL", "http://☃"),
+        ("OPENAI_BASE_URL", "http://a..b"),
+    ],
+)
+async def test_what_the_environment_has_and_can_be_nothing_is_a_typed_error(
+    monkeypatch: pytest.MonkeyPatch, variable: str, wrong: str
+) -> None:
+    """At the first request: it is not the declaration that is wrong. No key is told."""
+    for name in ("GROQ_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    monkeypatch.setenv(variable, wrong)
+    error = await refused(OpenAIChat("m", preset="groq" if variable == "GROQ_API_KEY" else "openai"))
+    assert error.code == "not_provisioned"
+    assert error.message.startswith(variable)
+    assert KEY not in error.message
+
+
 async def test_azure_has_the_deployment_in_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """And the version in the query, the key in a header of its own; its newer path has neither."""
     monkeypatch.delenv("OPENAI_API_VERSION", raising=False)
@@ -261,6 +286,10 @@ async def test_further_fields_and_headers_are_sent() -> None:
     assert headers["x-title"] == "t"
 
 
+LOOP: dict[str, Any] = {}
+LOOP["x"] = LOOP
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
@@ -273,6 +302,13 @@ async def test_further_fields_and_headers_are_sent() -> None:
         ({"client": object()}, "OpenAIChat.client"),
         ({"extra": {"model": "x", "stream": False}}, "must not have model, stream"),
         ({"extra": {"x": object()}}, "can't be sent as JSON"),
+        ({"extra": {"x": LOOP}}, "can't be sent as JSON"),
+        ({"extra": None}, "must map names of fields"),
+        ({"extra": {1: 2}}, "must map names of fields"),
+        ({"preset": 5}, "preset is 5; it must be a name"),
+        ({"base_url": "http://[::1"}, "no URL"),
+        ({"api_version": 5}, "OpenAIChat.api_version is 5"),
+        ({"api_version": "\ud83d"}, "OpenAIChat.api_version"),
         ({"prices": 3}, r"OpenAIChat.prices is 3; it must be Prices"),
     ],
 )

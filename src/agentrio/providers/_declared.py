@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx2
+
 from agentrio.domain.errors import DeclarationError
+from agentrio.domain.limits import MOST, shown
+from agentrio.domain.plain import unicode_text
 
 from .wire.json import encode
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+NO_KEY = "is empty or holds characters that no key has"
+_OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # headers that follow from it
 
 
 def check_model(owner: str, model: object, max_tokens: object) -> None:
@@ -17,10 +26,13 @@ def check_model(owner: str, model: object, max_tokens: object) -> None:
     Raises:
         DeclarationError: naming what is wrong.
     """
-    if not isinstance(model, str) or not model.strip():
-        raise DeclarationError(f"{owner}.model is {model!r}; it must be a model's name.")
-    if max_tokens is not None and (isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1):
-        raise DeclarationError(f"{owner}.max_tokens is {max_tokens!r}; it must be a whole number above 0, or None.")
+    if not isinstance(model, str) or not model.strip() or unicode_text(model) != model:
+        raise DeclarationError(f"{owner}.model is {shown(model)}; it must be a model's name.")
+    if max_tokens is None:
+        return
+    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or not 1 <= max_tokens <= MOST:
+        told = f"it must be a whole number above 0 and at most {MOST}, or None."
+        raise DeclarationError(f"{owner}.max_tokens is {shown(max_tokens)}; {told}")
 
 
 def check_base_url(owner: str, base_url: str) -> None:
@@ -29,18 +41,29 @@ def check_base_url(owner: str, base_url: str) -> None:
     Raises:
         DeclarationError: naming what is wrong with it.
     """
-    mend = f"{owner}.base_url is {base_url!r}; "
+    if fault := address_fault(base_url):
+        raise DeclarationError(f"{owner}.base_url {fault}")
+
+
+def address_fault(base_url: object) -> str | None:
+    """What is wrong with a server's address, and how to mend it; None where it may be one."""
+    if not isinstance(base_url, str):
+        return f"is {shown(base_url)}; it must be a text, such as 'http://127.0.0.1:8080'."
+    told = "is what holds an @" if "@" in base_url else f"is {shown(base_url)}"
     try:
-        parts = urlsplit(base_url)
-        host, _port = parts.hostname, parts.port
-    except ValueError as wrong:
-        raise DeclarationError(f"{mend}it is no URL ({wrong}).") from None
+        parts, url = urlsplit(base_url), httpx2.URL(base_url)
+        host, _port = url.raw_host.decode("ascii").encode("idna"), parts.port  # as a lookup of its address does
+    except (ValueError, httpx2.InvalidURL) as wrong:
+        return f"{told}; it is no URL ({wrong})."
     if parts.username is not None or parts.password is not None:
-        raise DeclarationError(f"{owner}.base_url holds a user name or password; give them as api_key or headers.")
-    if parts.scheme not in ("http", "https") or not host:
-        raise DeclarationError(f"{mend}it must be http:// or https:// with a host, such as http://127.0.0.1:8080.")
+        return "holds a user name or password; give them as api_key or headers."
+    if url.scheme not in ("http", "https") or not host:
+        return f"{told}; it must be http:// or https:// with a host, such as http://127.0.0.1:8080."
+    if not base_url.isprintable() or " " in base_url:
+        return f"{told}; it must have no spaces in it."
     if parts.query or parts.fragment:
-        raise DeclarationError(f"{mend}it must have neither a query nor a fragment.")
+        return f"{told}; it must have neither a query nor a fragment."
+    return None
 
 
 def check_key(owner: str, api_key: str | None, variables: Iterable[str]) -> None:
@@ -49,11 +72,14 @@ def check_key(owner: str, api_key: str | None, variables: Iterable[str]) -> None
     Raises:
         DeclarationError: it is empty, or can't stand in a header.
     """
-    if api_key is not None and not (api_key.strip() and _is_header(api_key)):
+    if api_key is not None and not is_key(api_key):
         where = " or ".join(variables) or "none"
-        raise DeclarationError(
-            f"{owner}.api_key is empty or holds characters that no key has; leave it out to use {where}."
-        )
+        raise DeclarationError(f"{owner}.api_key {NO_KEY}; leave it out to use {where}.")
+
+
+def is_key(api_key: object) -> bool:
+    """Whether this can be a key: what can stand in a header behind another word."""
+    return bool(api_key) and _is_header(api_key)
 
 
 def check_headers(owner: str, headers: Mapping[str, str]) -> None:
@@ -62,12 +88,20 @@ def check_headers(owner: str, headers: Mapping[str, str]) -> None:
     Raises:
         DeclarationError: a name or a value can't.
     """
-    if not all(_is_header(name) and _is_header(value) for name, value in headers.items()):
-        raise DeclarationError(f"{owner}.headers must map names to texts of printable ASCII characters.")
+    if not isinstance(headers, Mapping) or not all(map(_is_header, headers.values())):
+        raise DeclarationError(
+            f"{owner}.headers must map names to texts of printable ASCII characters, without spaces around them."
+        )
+    for name in headers:
+        if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+            raise DeclarationError(f"{owner}.headers has {shown(name)}, which can't be a header's name.")
+        if name.lower() in _OF_THE_BODY:
+            raise DeclarationError(f"{owner}.headers must not have {name}: it follows from the body.")
 
 
 def _is_header(text: object) -> bool:
-    return isinstance(text, str) and text.isascii() and text.isprintable()
+    """Whether it can be a header's value; HTTP has none that begins or ends with a space."""
+    return isinstance(text, str) and text.isascii() and text.isprintable() and text == text.strip()
 
 
 def check_sdk_client(owner: str, client: object, kinds: tuple[str, ...], wanted: str, *, given: bool) -> None:
@@ -92,9 +126,11 @@ def check_extra(owner: str, extra: Mapping[str, Any], ours: frozenset[str]) -> N
     Raises:
         DeclarationError: naming what is wrong.
     """
+    if not isinstance(extra, Mapping) or not all(isinstance(name, str) for name in extra):
+        raise DeclarationError(f"{owner}.extra must map names of fields to their values.")
     if both := ours & extra.keys():
         raise DeclarationError(f"{owner}.extra must not have {', '.join(sorted(both))}; the request has them.")
     try:
         encode(extra)
-    except (TypeError, ValueError) as wrong:
+    except (TypeError, ValueError, OverflowError, RecursionError) as wrong:
         raise DeclarationError(f"{owner}.extra can't be sent as JSON: {wrong}") from None

@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from typing import Literal, Protocol
-from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import attrs
@@ -46,9 +45,9 @@ def make_client(base_url: str) -> httpx2.AsyncClient:
 
     Behind a proxy that the environment names it is httpx2's plain one, and chunks come one by one.
     """
-    address = urlsplit(base_url)
-    context = tls_context(address.scheme != "http")
-    if set(getproxies()) & {"http", "https", "all"} and not proxy_bypass(address.hostname or ""):
+    url = httpx2.URL(base_url)
+    context = tls_context(url.scheme != "http")
+    if set(getproxies()) & {"http", "https", "all"} and not proxy_bypass(url.host):
         limits = httpx2.Limits(
             max_connections=CONNECTIONS, max_keepalive_connections=KEEPALIVE, keepalive_expiry=KEEPALIVE_EXPIRY
         )
@@ -58,7 +57,7 @@ def make_client(base_url: str) -> httpx2.AsyncClient:
 
 def unreachable(host: str, error: Exception) -> ProviderError:
     """A request that brought no response: a connection refused, or one of the pool that was dead."""
-    if isinstance(error, (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, httpx2.InvalidURL)):
+    if isinstance(error, (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, httpx2.InvalidURL, UnicodeError)):
         return ProviderError(f"The request to {host} can't be sent: {_words(error)}", code="invalid_request")
     return ProviderError(
         f"The model server at {host} could not be reached: {_words(error)}", code="dependency_failed", retry="request"
@@ -82,7 +81,7 @@ async def send_within(seconds: float, host: str, send: Callable[[], Awaitable[ht
     with trio.move_on_after(seconds) as scope:
         try:
             return await send()
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:  # the last of a host that IDNA refuses
             raise unreachable(host, error) from error
     assert scope.cancelled_caught
     raise ProviderError(

@@ -20,7 +20,7 @@ import attrs
 import httpx2
 
 from ._connection import Connection
-from ._declared import check_base_url, check_headers, check_key, check_sdk_client
+from ._declared import NO_KEY, address_fault, check_base_url, check_headers, check_key, check_sdk_client, is_key
 from ._http import WallClock, make_client, wall_clock
 from ._opening import begin
 from ._sending import BODY_HEADERS, DirectSender, NoSender, SdkSender, without_telemetry
@@ -104,6 +104,9 @@ async def open_connection(account: Account, path: str, sdk_path: str | None = No
     ``sdk_path`` is given to a client of the SDK instead, where that has another idea of its base URL (Azure). The SDK
     is imported in a thread; the network is not touched.
     """
+    if fault := _environment_fault(account):
+        yield Connection(NoSender(fault), account.server.name, account.clock)
+        return
     sdk = await begin(_load_sdk) if _needs_sdk(account) else None
     address = account.address()
     own = None
@@ -114,6 +117,17 @@ async def open_connection(account: Account, path: str, sdk_path: str | None = No
     finally:
         if own is not None:
             await own.aclose()
+
+
+def _environment_fault(account: Account) -> str | None:
+    """What can't be right of the key and the address; those that were declared have been checked."""
+    if _is_sdk_client(account):
+        return None
+    key, address = account.key(), account.address()
+    if key is not None and not is_key(key) and not _has_own_credential(account):
+        return f"{' or '.join(account.server.key_env)} {NO_KEY}, such as a space or the end of a line."
+    fault = None if address is None else address_fault(address)
+    return fault and f"{' or '.join(account.server.url_env)} {fault}"
 
 
 def _is_sdk_client(account: Account) -> bool:
@@ -156,10 +170,14 @@ def _no_credential(owner: str, why: str) -> str:
 
 def _wants_key(account: Account, address: str) -> bool:
     """A base URL of your own may be that of a server which asks for none; it says so if it does."""
-    named = {name.lower() for name in account.headers}
-    if account.server.key_header in named or "authorization" in named:
+    if _has_own_credential(account):
         return False
     return account.server.key_needed and (address == account.server.base_url or account.server.name != OPENAI.name)
+
+
+def _has_own_credential(account: Account) -> bool:
+    named = {name.lower() for name in account.headers}
+    return account.server.key_header in named or "authorization" in named
 
 
 def _what_lacks(account: Account, address: str | None) -> str:

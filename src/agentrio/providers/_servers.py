@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import httpx2
+
+from agentrio.domain.errors import DeclarationError
+from agentrio.domain.limits import shown
 
 from ._http import WallClock
 from ._openai import OPENAI, Account, Server
@@ -22,9 +25,13 @@ def as_preset(value: Preset | str | None) -> Preset | None:
     """A preset of that name, or the one that was given.
 
     Raises:
-        DeclarationError: no preset has that name.
+        DeclarationError: no preset has that name, or it is none.
     """
-    return preset(value) if isinstance(value, str) else value
+    if value is None or isinstance(value, Preset):
+        return value
+    if isinstance(value, str):
+        return preset(value)
+    raise DeclarationError(f"preset is {shown(value)}; it must be a name such as 'groq', a Preset, or None.")
 
 
 def preset_name(value: Preset | None) -> str:
@@ -45,7 +52,15 @@ def server_of(given: Preset | None, base_url: str | None, client: OpenAIClient |
 
 def is_openai(base_url: str) -> bool:
     """Whether this is OpenAI itself."""
-    return urlsplit(base_url).hostname == urlsplit(OPENAI.base_url or "").hostname
+    return _split(base_url).hostname == _split(OPENAI.base_url).hostname
+
+
+def _split(base_url: str | None) -> SplitResult:
+    """Of what is no URL, nothing: it is refused where it is checked."""
+    try:
+        return urlsplit(base_url if isinstance(base_url, str) else "")
+    except ValueError:
+        return urlsplit("")
 
 
 def seller_of(owner: str, server: Preset, model: str, base_url: str | None, client: OpenAIClient | None) -> Seller:
@@ -57,7 +72,7 @@ def seller_of(owner: str, server: Preset, model: str, base_url: str | None, clie
         base_url = str(client.base_url)
     variable = server.base_url_variable
     address = base_url or (os.environ.get(variable) if variable else None) or server.base_url
-    own = server.base_url is None or urlsplit(address or "").hostname == urlsplit(server.base_url).hostname
+    own = server.base_url is None or _split(address).hostname == _split(server.base_url).hostname
     named = "" if server.deployments else model
     return Seller(owner, server.name, server.price_list if own else "", named, server.reading.cost != "none")
 
@@ -65,7 +80,7 @@ def seller_of(owner: str, server: Preset, model: str, base_url: str | None, clie
 def is_azure_v1(server: Preset, base_url: str | None) -> bool:
     """Whether the base URL is that of Azure's newer API, which has neither deployments nor versions."""
     url = base_url or os.environ.get(server.base_url_variable) or ""
-    return urlsplit(url).path.rstrip("/").endswith("/openai/v1")
+    return _split(url).path.rstrip("/").endswith("/openai/v1")
 
 
 def account_at(

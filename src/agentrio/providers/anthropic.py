@@ -25,7 +25,16 @@ from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest
 
 from ._connection import Connection
-from ._declared import check_base_url, check_headers, check_key, check_model, check_sdk_client
+from ._declared import (
+    NO_KEY,
+    address_fault,
+    check_base_url,
+    check_headers,
+    check_key,
+    check_model,
+    check_sdk_client,
+    is_key,
+)
 from ._http import WallClock, make_client, wall_clock
 from ._opening import begin
 from ._prices import GivenPrices, NoPrices, Seller, Tariff, check_prices, open_tariff
@@ -45,6 +54,7 @@ if TYPE_CHECKING:
 OWNER = "Anthropic"
 PATH = "v1/messages"
 SDK_CLIENTS = ("AsyncAnthropic", "AsyncAnthropicVertex")
+KEYS, ADDRESS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), "ANTHROPIC_BASE_URL"  # of the environment
 OFFICIAL_HOST = "api.anthropic.com"  # the only one known to keep a prompt cache for an hour
 _LISTED = {OFFICIAL_HOST: "anthropic", "aiplatform.googleapis.com": "google"}  # hosts, and their names in genai-prices
 
@@ -97,6 +107,9 @@ class Anthropic:
 
     @asynccontextmanager
     async def _open(self) -> AsyncGenerator[ModelClient]:
+        if fault := _environment_fault(self):
+            yield _unusable(self, fault)
+            return
         sdk = await begin(_load_sdk)
         own = await begin(_own_client, self) if self.client is None else None
         try:
@@ -134,6 +147,18 @@ def _check_client(model: Anthropic) -> None:
     check_sdk_client(OWNER, model.client, SDK_CLIENTS, wanted, given=given)
 
 
+def _environment_fault(model: Anthropic) -> str | None:
+    """What can't be right of the key and the address that the SDK would find; what is declared has been checked."""
+    if model.client is not None and not isinstance(model.client, httpx2.AsyncClient):
+        return None
+    for name in KEYS if model.api_key is None else ():
+        if (key := os.environ.get(name)) and not is_key(key):
+            return f"{name} {NO_KEY}, such as a space or the end of a line."
+    address = model.base_url or os.environ.get(ADDRESS)
+    fault = address_fault(address) if address else None
+    return fault and f"{ADDRESS} {fault}"
+
+
 def _load_sdk() -> ModuleType:
     """Importing it takes a second and more."""
     import anthropic
@@ -142,7 +167,7 @@ def _load_sdk() -> ModuleType:
 
 
 def _own_client(model: Anthropic) -> httpx2.AsyncClient:
-    return make_client(model.base_url or os.environ.get("ANTHROPIC_BASE_URL") or f"https://{OFFICIAL_HOST}")
+    return make_client(model.base_url or os.environ.get(ADDRESS) or f"https://{OFFICIAL_HOST}")
 
 
 def _connect(model: Anthropic, sdk: ModuleType, own: httpx2.AsyncClient | None) -> _Client:
@@ -155,7 +180,7 @@ def _connect(model: Anthropic, sdk: ModuleType, own: httpx2.AsyncClient | None) 
     try:
         client = sdk.AsyncAnthropic(
             api_key=model.api_key,
-            base_url=model.base_url,
+            base_url=model.base_url or (f"https://{OFFICIAL_HOST}" if os.environ.get(ADDRESS) == "" else None),
             http_client=http,
             max_retries=0,
             default_headers=dict(model.headers),

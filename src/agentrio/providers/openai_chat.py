@@ -16,12 +16,14 @@ from urllib.parse import quote
 import attrs
 import httpx2
 
+from agentrio.domain.errors import DeclarationError
 from agentrio.domain.keywords import tells_keywords
+from agentrio.domain.limits import shown
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest
 
 from ._connection import Assemblers, Connection
-from ._declared import check_extra, check_model
+from ._declared import check_extra, check_model, is_key
 from ._http import WallClock, wall_clock
 from ._openai import Account, check_account, open_connection
 from ._prices import GivenPrices, Tariff, check_prices, open_tariff
@@ -73,6 +75,8 @@ class OpenAIChat:
         check_account(_account(self))
         check_extra("OpenAIChat", self.extra, OURS)
         check_prices("OpenAIChat", self.prices)
+        if self.api_version is not None and not is_key(self.api_version):
+            raise DeclarationError(f"OpenAIChat.api_version is {shown(self.api_version)}; it is a date, or left out.")
 
     @property
     def server(self) -> Preset:

@@ -15,6 +15,7 @@ import attrs
 
 from agentrio.domain.errors import DeclarationError
 from agentrio.domain.keywords import tells_keywords
+from agentrio.domain.limits import shown
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest
 
@@ -79,6 +80,11 @@ class OpenAIResponses:
         check_account(_account(self))
         check_extra(OWNER, self.extra, OURS)
         check_prices(OWNER, self.prices)
+        if not isinstance(self.prompt_cache_key, str | None):
+            raise DeclarationError(f"{OWNER}.prompt_cache_key is {shown(self.prompt_cache_key)}; it must be a text.")
+        for name in ("strict", "parallel_tool_calls"):
+            if not isinstance(value := getattr(self, name), bool) and (value is not None or name == "strict"):
+                raise DeclarationError(f"{OWNER}.{name} is {shown(value)}; it must be True or False.")
         if self.cache not in get_args(Cache):
             raise DeclarationError(f"{OWNER}.cache is {self.cache!r}; it must be none, short or long.")
         if self.summary not in (None, *get_args(Summary)):

@@ -163,9 +163,48 @@ def test_a_connection_is_clean_as_long_as_each_request_gets_one_response() -> No
 
 
 def test_trailers_without_end_are_not_kept() -> None:
-    """h11 refuses them; nothing grows here meanwhile."""
+    """Nothing grows here meanwhile; where they end is not known any more, should h11 take them."""
     merger = ChunkMerger()
     merger.feed(HEAD + b"0\r\n")
+    assert not merger.surplus
     for _ in range(3):
         merger.feed(b"x" * MAX_HELD)
+    assert merger.surplus
+
+
+LEFT_TO_H11 = {
+    "a length told twice in one": b"HTTP/1.1 200 OK\r\ncontent-length: 3, 3\r\n\r\n{}\n",
+    "a length on a line of its own": b"HTTP/1.1 200 OK\r\ncontent-length:\r\n 3\r\n\r\n{}\n",
+    "a length where there is no body": b"HTTP/1.1 204 No Content\r\ncontent-length: 300\r\n\r\n",
+    "no length where there is no body": b"HTTP/1.1 304 Not Modified\r\n\r\n",
+    "chunked on a line of its own": HEAD.replace(b"g: ", b"g:\r\n ") + chunked(b"ab"),
+    "spaces behind a size": HEAD + b"2 \r\nab\r\n0\r\n\r\n",
+    "long trailers": HEAD + chunked(b"ab", trailers=b"x: %b\r\n" % (b"y" * MAX_HELD)),
+    "trailers that end in a bare line feed": HEAD + b"2\r\nab\r\n0\r\n\n",
+    "a head of bare line feeds": b"HTTP/1.1 200 OK\ncontent-length: 3\n\n{}\n",
+}
+
+
+@pytest.mark.parametrize("name", LEFT_TO_H11)
+@settings(max_examples=30, deadline=None)
+@given(places=st.lists(st.integers(0, 500), max_size=6))
+def test_behind_an_end_that_h11_alone_knows_nothing_is_taken_for_the_next_response(
+    name: str, places: list[int]
+) -> None:
+    """h11 would answer the connection's next request with what stands there."""
+    response = LEFT_TO_H11[name]
+    reads = cut(response + STRAY, places)
+    merger = ChunkMerger()
+    passed_on = [out for out in map(merger.feed, reads) if out]
+    assert read([response])[2].startswith("whole")
+    assert read(passed_on) == read([response])
+    assert merger.surplus
+
+
+@pytest.mark.parametrize("size", [b"content-length: 3\n", b"transfer-encoding: chunked\n"])
+def test_a_head_of_bare_line_feeds_is_not_waited_for(size: bytes) -> None:
+    """h11 knows its end; held back, the answer came with the connection's own, or too late."""
+    head = b"HTTP/1.1 200 OK\n" + size + b"\n"
+    merger = ChunkMerger()
+    assert merger.feed(head) == head
     assert not merger.surplus

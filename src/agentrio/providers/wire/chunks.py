@@ -5,6 +5,8 @@ everywhere else together. Standing between the socket and h11, this puts all chu
 
 Nothing is judged here: what is no chunked response, or is not well-formed, goes on to h11 as it is. But what stands
 behind a response's end is noticed (``surplus``): h11 would keep it, and answer the connection's next request with it.
+Where a response ends in a way that h11 knows and this does not (a length that is told twice, or on a line of its own),
+what stands behind could not be noticed, so it is taken for granted.
 """
 
 from __future__ import annotations
@@ -13,9 +15,12 @@ import re
 from typing import Literal
 
 _SIZE = re.compile(rb"([0-9a-fA-F]{1,15})(?:;[^\r\n]*)?\r\n")
-_CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,15})[ \t]*\r\n", re.IGNORECASE)
+_LAST = re.compile(rb"0+(?:;[^\r\n]*)?\r\n")
+_BLANK = re.compile(rb"\n\r?\n")  # a line may end in LF alone
+_CHUNKED = re.compile(rb"\r?\ntransfer-encoding:[ \t]*chunked[ \t]*\r?\n(?![ \t])", re.IGNORECASE)
+_LENGTH = re.compile(rb"\r?\ncontent-length:[ \t]*([0-9]{1,15})[ \t]*\r?\n(?![ \t])", re.IGNORECASE)
 _INFORMATIONAL = b"HTTP/1.1 1"  # 100 Continue and the like: another head follows
+_BODILESS = re.compile(rb"HTTP/[0-9.]+ (?:204|304)")
 NO_SIZE = b"?\r\n"  # h11 refuses it, as it would have refused a chunk that does not end where it should
 MAX_HELD = 64 * 1024  # bytes of a head, or of a chunk's size, that are waited for
 
@@ -23,7 +28,8 @@ MAX_HELD = 64 * 1024  # bytes of a head, or of a chunk's size, that are waited f
 class ChunkMerger:
     """One connection's incoming bytes. ``start()`` when a request is sent, then ``feed()`` what comes.
 
-    ``surplus`` is set for good once the server has sent more than its response: such a connection answers nobody else.
+    ``surplus`` is set for good once the server has sent more than its response, or may have: such a connection answers
+    nobody else.
     """
 
     def __init__(self) -> None:
@@ -49,11 +55,11 @@ class ChunkMerger:
         self._held = b""
         at = 0
         while self._next == "head":
-            end = data.find(b"\r\n\r\n", at) + 4
-            if end < 4:
+            blank = _BLANK.search(data, at)
+            if blank is None:
                 return data[:at] + self._hold(data[at:])
-            self._next = self._behind(data[at:end])
-            at = end
+            self._next = self._behind(data[at : blank.end()])
+            at = blank.end()
         if self._next == "anything":
             self._count(data[at:])
             return data
@@ -66,12 +72,11 @@ class ChunkMerger:
             self.surplus = self.surplus or self._left < 0
         elif self._trailers is not None:
             self._trailers += data
-            end = self._trailers.find(b"\r\n\r\n") + 4
-            if end >= 4:
-                self.surplus = self.surplus or len(self._trailers) > end
+            if blank := _BLANK.search(self._trailers):
+                self.surplus = self.surplus or len(self._trailers) > blank.end()
                 self._left, self._trailers = 0, None
             elif len(self._trailers) > MAX_HELD:
-                self._trailers = None  # h11 has refused it by now
+                self.surplus, self._trailers = True, None
 
     def _behind(self, head: bytes) -> Literal["head", "size", "anything"]:
         if head.startswith(_INFORMATIONAL):
@@ -79,7 +84,10 @@ class ChunkMerger:
         if _CHUNKED.search(head):
             return "size"
         length = _LENGTH.search(head)
-        self._left = None if length is None else int(length[1])
+        if length is None or _BODILESS.match(head):
+            self.surplus = True
+        else:
+            self._left = int(length[1])
         return "anything"
 
     @property
@@ -136,6 +144,7 @@ class ChunkMerger:
             return self._hold(rest)
         self._trailers = b""
         self._count(rest)
+        self.surplus = self.surplus or not _LAST.match(rest)
         return self._let_go(rest)
 
     def _hold(self, rest: bytes) -> bytes:

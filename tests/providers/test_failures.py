@@ -138,6 +138,7 @@ def test_a_quote_is_bounded_and_the_request_id_is_kept() -> None:
     assert len(error.message) < MAX_QUOTE + 60
     assert error.request_id == "req_2"
     assert from_status(500, {"x-request-id": "req_3"}, b"", 0.0).request_id == "req_3"
+    assert from_status(500, {"request-id": "r" * 9_000}, b"", 0.0).request_id == "r" * MAX_QUOTE
 
 
 @pytest.mark.parametrize(

@@ -104,9 +104,14 @@ def from_status(status: int, headers: Mapping[str, str], body: bytes, now: float
         retry=retry,
         status=status,
         retry_after=retry_after(headers, now) if retry else None,
-        request_id=said.request_id or headers.get("request-id") or headers.get("x-request-id"),
+        request_id=said.request_id or _request_id(headers),
         type=said.type or None,
     )
+
+
+def _request_id(headers: Mapping[str, str]) -> str | None:
+    told = headers.get("request-id") or headers.get("x-request-id")
+    return told and told[:MAX_QUOTE]
 
 
 def _where_to(status: int, headers: Mapping[str, str]) -> str:

@@ -243,6 +243,36 @@ def test_the_answers_that_odd_values_go_into_are_good(wire: Wire) -> None:
     check(wire, data)
 
 
+STREAMS = [wire for wire in WIRES if not wire.is_body]
+BEHIND = {
+    "nothing": b"",
+    "another answer": b"".join(b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in MESSAGES + CHAT),
+    "what is nested too deeply": b"data: " + b"[" * 500 + b"\n\n",
+    "an event without its end": b"data: " + json.dumps(MESSAGES[1]).encode(),
+}
+
+
+@pytest.mark.parametrize("wire", STREAMS, ids=lambda wire: wire.own)
+@pytest.mark.parametrize("behind", BEHIND.values(), ids=BEHIND)
+def test_nothing_behind_an_answers_end_changes_it(wire: Wire, behind: bytes) -> None:
+    """However it comes: what one read brought was read on, and what the next brought was not."""
+    data = b"".join(b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in wire.frames)
+    data += b"data: [DONE]\n\n" if wire.make is ChatAssembler else b""
+    whole = wire.make()
+    whole.feed(data + behind)
+    assert whole.done
+    assert whole.close() == []
+    assert whole.response() == read(wire, data + behind) == read(wire, data)
+
+
+@pytest.mark.parametrize("wire", STREAMS, ids=lambda wire: wire.own)
+def test_what_can_t_be_read_behind_the_stop_reason_takes_nothing_away(wire: Wire) -> None:
+    """The answer is whole by then, also where the server's last word has not come yet."""
+    frames = wire.frames[:-1] if wire.make is MessagesAssembler else wire.frames
+    data = b"".join(b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in frames)
+    assert read(wire, data + BEHIND["what is nested too deeply"]) == read(wire, data)
+
+
 @settings(max_examples=400, deadline=None)
 @given(st.sampled_from(PLACES), st.sampled_from(ODD))
 def test_an_odd_value_anywhere_breaks_nothing(place: tuple[Wire, int, Any], odd: bytes) -> None:

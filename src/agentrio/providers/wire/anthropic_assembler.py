@@ -111,6 +111,8 @@ class Assembler(EventAssembler):
                     append(more)
             elif frame is not None:
                 self._other(frame, out)
+                if self.done:
+                    return
 
     def _other(self, frame: Frame, out: list[PartDelta]) -> None:
         self.idle: bool = self.idle and type(frame) is Ping

@@ -31,7 +31,7 @@ class EventAssembler:
         self.failure: ProviderError | None = None
 
     def feed(self, data: bytes) -> list[PartDelta]:
-        """The deltas in these bytes, all events at once.
+        """The deltas in these bytes, all events at once. Once ``done``, nothing is looked at any more.
 
         Raises:
             ProviderError: the server told an error, or sent what can't be read. Deltas before it were given out.
@@ -39,6 +39,8 @@ class EventAssembler:
         if self.failure is not None:
             raise self.failure
         out: list[PartDelta] = []
+        if self.done:
+            return out
         self.idle = True  # until something is found; a wire says so of what gives no delta
         self._room -= len(data)
         try:
@@ -46,6 +48,9 @@ class EventAssembler:
                 raise endless()
             self._read(self._sse.feed(data), out)
         except ProviderError as failure:
+            if self.finished:  # the response is whole, whatever else is sent
+                self.done = True
+                return out
             self.failure = failure
             if not out:
                 raise
@@ -62,6 +67,8 @@ class EventAssembler:
         if self.failure is not None:
             raise self.failure
         out: list[PartDelta] = []
+        if self.done:
+            return out
         try:
             self._read(self._sse.close(), out)
         except ProviderError as failure:

@@ -132,6 +132,8 @@ class ChatAssembler(EventAssembler):
                 self.take(chunk, out)
             elif data.strip() == DONE:
                 self._end(out)
+                if self.done:
+                    return
 
     def _end(self, out: list[PartDelta]) -> None:
         if self._reading.finish_optional and self._parts:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import attrs
 import pytest
 
+from agentrio.domain.messages import Message, user_message
 from agentrio.domain.parts import RawBlock, Text, Thinking, ToolCall
 from agentrio.providers.base import ProviderError
 from agentrio.providers.wire.anthropic_assembler import Assembler as MessagesAssembler
@@ -23,6 +24,7 @@ from agentrio.providers.wire.assembling import MAX_BODY, EventAssembler
 from agentrio.providers.wire.chat_assembler import ChatAssembler
 from agentrio.providers.wire.growing import MAX_NAME
 from agentrio.providers.wire.responses_assembler import Assembler as ResponsesAssembler
+from tests.handoff.targets import MODELS
 
 EARLY, LATE = 300, 2_000  # frames
 SAMPLE = 12  # of which the cheapest counts: lists and tables grow now and then
@@ -107,6 +109,9 @@ CHAT: dict[str, Frames] = {
     "fields of the message": lambda number: delta(extra_content={"a": number}),
     "usage": lambda number: {"choices": [], "usage": {"prompt_tokens": number}},
     "finish reasons": lambda number: {"choices": [{"delta": {}, "finish_reason": "stop"}]},
+    "many calls, a finish reason behind each": lambda number: {
+        "choices": [piece(number, id=f"id{number}", name="tool")["choices"][0] | {"finish_reason": "tool_calls"}]
+    },
     "nothing": lambda number: {"choices": []},
 }
 
@@ -272,6 +277,27 @@ def test_what_stands_beside_many_texts_is_not_multiplied(contents: int) -> None:
         return
     assembler.feed(frames)
     assert sum(len(part.raw or "") for part in assembler.response().parts if isinstance(part, Text)) < 200_000
+
+
+def verbatim(kind: str, number: int) -> RawBlock:
+    return RawBlock(kind, json.dumps({"type": kind, "id": f"i{number}", "call_id": f"i{number}"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("anthropic", "server_tool_use"), ("responses-openai", "shell_call"), ("chat-openai", "odd")]
+)
+def test_an_answer_of_twice_as_many_blocks_goes_back_for_twice_the_work(
+    name: str, kind: str, traced_memory: None
+) -> None:
+    """Each of many open calls was held against all others, while nobody else ran."""
+    model = MODELS[name]
+
+    def send(count: int) -> Cost:
+        blocks = tuple(verbatim(kind, number) for number in range(count))
+        history = [user_message("u", "Hi."), Message("a", "assistant", blocks, model.tag), user_message("v", "On.")]
+        return cost_of(lambda: model.data(history))
+
+    assert send(800).steps < 2.5 * send(400).steps
 
 
 def test_what_was_joined_is_what_came() -> None:

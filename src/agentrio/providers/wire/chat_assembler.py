@@ -98,6 +98,7 @@ class ChatAssembler(EventAssembler):
         self._model = ""
         self._id = ""
         self._unmended = False  # whether this chunk may hold halves of surrogate pairs
+        self._holding: list[Growing] = []  # parts that held one back
 
     def response(self) -> ModelResponse:
         """What has arrived so far; complete once ``finished``."""
@@ -181,8 +182,9 @@ class ChatAssembler(EventAssembler):
             part = self._text
             if part is None:
                 part = self._text = self._added(TextPart(len(self._parts)))
-            more = part.add_unmended(content) if self._unmended else part.add(content)
-            if more is not None:
+            if self._unmended:
+                self._grow(part, content, out)
+            elif (more := part.add(content)) is not None:
                 out.append(more)
         if delta.reasoning_content:
             self._think("reasoning_content", delta.reasoning_content, out)
@@ -272,10 +274,13 @@ class ChatAssembler(EventAssembler):
 
     def _grow(self, part: Growing, text: str, out: list[PartDelta]) -> None:
         put(part.add_unmended(text) if self._unmended else part.add(text), out)
+        if part.held:
+            self._holding.append(part)
 
     def _finish(self, out: list[PartDelta]) -> None:
-        for part in self._parts:
+        for part in self._holding:
             put(part.flush(), out)
+        self._holding.clear()
         self.finished: bool = True
 
     def _failed(self, error: ProviderError) -> ProviderError:

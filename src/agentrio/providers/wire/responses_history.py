@@ -15,7 +15,7 @@ The wire has no mark for a failed call; its output says so in words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any, assert_never
 
 import attrs
@@ -26,14 +26,17 @@ from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 
 from .call_ids import CallIds
-from .common import call_name
+from .common import call_name, string
 from .files import told_as_text
 from .json import add_item, encode, says
 from .openai_calls import arguments_text, error_text
 from .responses_items import CALLS, TEXT_KEYS
 
 CLIENT_CALLS = ("apply_patch_call", "computer_call", "local_shell_call", "shell_call")
-"""Calls of tools that a client runs, and that are none of ours. The server refuses one without its output."""
+"""Calls of tools that a client runs, and that are none of ours. The server refuses one without its output, and an
+output without its call.
+"""
+OUTPUT = "_output"  # how the types of what they gave end
 OUTPUTS = {"custom_tool_call": "custom_tool_call_output"}  # by the type of the call
 PAGE = "input_text"
 
@@ -123,6 +126,7 @@ def _answer(parts: Iterable[Part], own: bool, names: Names) -> list[bytes]:
     waiting: list[bytes] = []
     texts: list[Text] = []
     parts = tuple(parts)
+    alone = _alone(parts) if own else frozenset()
     for part in (*parts, None):
         if isinstance(part, Text) and (not texts or _is_of(texts[0], part)):
             texts.append(part)
@@ -135,7 +139,7 @@ def _answer(parts: Iterable[Part], own: bool, names: Names) -> list[bytes]:
                 texts = [part]
             case Thinking(raw=str(raw)) if own and _can_return(raw):
                 waiting.append(raw.encode("utf-8", "replace"))
-            case RawBlock(json=json) if own and not _is_open(part, parts):
+            case RawBlock(json=json) if own and part not in alone:
                 _put(out, waiting, json.encode("utf-8", "replace"), True)
             case ToolCall():
                 _put(out, waiting, _call(part, names[part.id][0]), part.raw is not None)
@@ -144,13 +148,19 @@ def _answer(parts: Iterable[Part], own: bool, names: Names) -> list[bytes]:
     return out
 
 
-def _is_open(call: RawBlock, parts: Sequence[Part]) -> bool:
-    """Whether it is a call of a client's tool without an output."""
-    if call.kind not in CLIENT_CALLS:
-        return False
-    outputs = [part for part in parts if isinstance(part, RawBlock) and part.kind == f"{call.kind}_output"]
-    id = msgspec.json.decode(call.json).get("call_id")
-    return not any(msgspec.json.decode(output.json).get("call_id") == id for output in outputs)
+def _alone(parts: Sequence[Part]) -> Set[RawBlock]:
+    """Calls of a client's tools without an output, and outputs without a call."""
+    names = {
+        part: (part.kind.removesuffix(OUTPUT), _call_id(part))
+        for part in parts
+        if isinstance(part, RawBlock) and part.kind.removesuffix(OUTPUT) in CLIENT_CALLS
+    }
+    met = {(name, part.kind) for part, name in names.items()}
+    return {part for part, name in names.items() if not {(name, name[0]), (name, name[0] + OUTPUT)} <= met}
+
+
+def _call_id(item: RawBlock) -> str:
+    return string(msgspec.json.decode(item.json).get("call_id"))
 
 
 def _put(out: list[bytes], waiting: list[bytes], item: bytes, by_server: bool) -> None:

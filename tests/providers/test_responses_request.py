@@ -216,12 +216,12 @@ def test_encrypted_reasoning_is_asked_for_where_a_model_reasons() -> None:
 
 def test_reasoning_goes_only_before_what_came_of_it() -> None:
     """FAULTS J08: the server refuses it alone, and before what it did not make."""
-    thought = Thinking("Hm", raw=REASONING)
+    thought, other = Thinking("Hm", raw=REASONING), Thinking("So", raw=REASONING.replace("rs_", "rs_other_"))
     assert items(said(thought)) == []
     assert items(said(thought, Text("cut off"))) == [{"type": "message", "role": "assistant", "content": "cut off"}]
     assert items(said(thought, Text(" ")), HI) == [{"role": "user", "content": "hi"}]
     assert items(said(Text("Hi", MESSAGE), thought))[-1]["type"] == "message"
-    assert [item["type"] for item in items(said(thought, thought, called("c1", "call_1", CALL)))] == [
+    assert [item["type"] for item in items(said(thought, other, called("c1", "call_1", CALL)))] == [
         "reasoning", "reasoning", "function_call",
     ]  # fmt: skip
     searched = RawBlock("web_search_call", '{"type":"web_search_call"}')
@@ -457,3 +457,19 @@ def test_a_call_of_a_client_s_own_tool_goes_with_its_output_or_not_at_all() -> N
     assert [item["type"] for item in items(HI, said(patch, output))[1:]] == [patch.kind, output.kind]
     assert [item["type"] for item in items(HI, said(patch, other, output))[1:]] == [patch.kind, output.kind]
     assert items(HI, said(patch, other))[1:] == []
+
+
+def test_an_item_that_a_server_said_twice_has_its_id_once() -> None:
+    """In one answer or in a later one; the server refuses it twice. What is nothing without its id goes once."""
+    search = RawBlock("web_search_call", '{"type":"web_search_call","id":"ws_1"}')
+    thought = Thinking("", raw='{"type":"reasoning","id":"rs_1","encrypted_content":"e"}')
+    spoken = '{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text"}]}'
+    call = ToolCall("c1", "call_1", "f", "{}", {}, '{"type":"function_call","id":"fc_1"}')
+    again = attrs.evolve(call, id="c2")
+    answer = said(thought, search, search, Text("a", spoken), call, Text("b", spoken), again)
+    result = results(ToolResult("c1", "f", "succeeded"), ToolResult("c2", "f", "succeeded"))
+    whole = items(HI, answer, result, HI, said(thought, Text("c", spoken), id="a2"))
+    told = [(item.get("type"), item["id"]) for item in whole if "id" in item]
+    assert told == [("reasoning", "rs_1"), ("web_search_call", "ws_1"), ("message", "msg_1"), ("function_call", "fc_1")]
+    texts = [item["content"][0]["text"] for item in whole if item.get("role") == "assistant"]
+    assert (texts, len([item for item in whole if item.get("type") == "function_call"])) == (["a", "b", "c"], 2)

@@ -62,6 +62,7 @@ class Items:
         self._seen: tuple[Message, ...] = ()
         self._ids = CallIds(self._target.tag)
         self._outputs: dict[str, str] = {}  # by our id of a call, where the type is not the usual one
+        self._met: set[str] = set()  # the server's ids of its items
         self._pieces: list[bytes] = []  # with the commas between them, ready to be joined
 
     def feed(self, messages: tuple[Message, ...]) -> None:
@@ -84,7 +85,11 @@ class Items:
         target = self._target
         told = for_model(message, target.tag, images=target.images, files=target.files, thinking=target.thinking)
         used = tuple(self._names(told))
-        return memoised(told, ("responses", target, used), lambda it: b",".join(_items(it, target.tag, dict(used))))
+        ids, items = memoised(told, ("responses", target, used), lambda it: _encoded(it, target.tag, dict(used)))
+        if len(ids) > len({*ids} - self._met):
+            items = b",".join(_once(_items(told, target.tag, dict(used)), {*self._met}))
+        self._met.update(ids)
+        return items
 
     def _names(self, message: Message) -> Iterator[tuple[str, tuple[str, str]]]:
         """Each call's id on the wire and the type of its output, by our id."""
@@ -103,6 +108,34 @@ Names = dict[str, tuple[str, str]]
 
 def _call_type(call: ToolCall) -> str:
     return "function_call" if call.raw is None else str(msgspec.json.decode(call.raw).get("type"))
+
+
+class _Item(msgspec.Struct):
+    id: Any = None
+    type: Any = None
+
+
+_read_item = msgspec.json.Decoder(_Item).decode
+
+
+def _encoded(message: Message, tag: ModelTag, names: Names) -> tuple[tuple[str, ...], bytes]:
+    """A message's items, and the ids of those that the server made."""
+    items = [*_items(message, tag, names)]
+    told = (string(_read_item(item).id) for item in items) if message.model == tag else ()
+    return tuple(filter(None, told)), b",".join(items)
+
+
+def _once(items: Iterable[bytes], met: set[str]) -> Iterator[bytes]:
+    """Each id once: servers that say an item twice refuse it. A message, or a call, goes without; others don't."""
+    for item in items:
+        read = _read_item(item)
+        id = string(read.id)
+        if id and id in met:
+            if read.type not in ("message", *CALLS):
+                continue
+            item = encode({key: value for key, value in msgspec.json.decode(item).items() if key != "id"})
+        met.add(id)
+        yield item
 
 
 def _items(message: Message, tag: ModelTag, names: Names) -> Iterable[bytes]:

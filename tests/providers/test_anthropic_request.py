@@ -18,6 +18,7 @@ from agentrio.domain.parts import CallError, File, Image, RawBlock, Text, Thinki
 from agentrio.domain.render import ModelRequest, SystemBlock, ThinkingLevel, ToolSpec, shorten
 from agentrio.providers.wire.anthropic_request import Cache, MessagesOptions, encode_request
 from agentrio.providers.wire.anthropic_thinking import claude_version
+from agentrio.testing.validators import Demands, validate
 
 TAG = ModelTag("anthropic", "messages", "claude-sonnet-5")
 OTHER = ModelTag("openai", "responses", "gpt-5")
@@ -206,6 +207,34 @@ def test_of_another_models_answer_goes_what_can_be_read() -> None:
         text("cited"),
         {"type": "tool_use", "id": "c1", "name": "f", "input": {}},
     ]
+
+
+@pytest.mark.parametrize("answers", [1, 2])
+def test_a_budget_is_asked_for_where_the_last_answer_with_calls_begins_with_thinking(answers: int) -> None:
+    """The API refuses it else: behind calls of another model, and behind an answer that is sent short."""
+    old, demands = ModelTag("anthropic", "messages", "claude-opus-4-20250514"), Demands(thinking_first=True)
+    result = ToolResult("c1", "f", "succeeded", (Text("x"),))
+    own = said(Thinking("why", "sig"), Text("w" * 900), called("c1"), model=old)
+    before = [HI, said(Text("a"), model=old)] * (answers - 1)
+    for answer, asked in (
+        (own, True),
+        (shorten(own), False),
+        (said(Thinking("cut off"), called("c1"), model=old), False),
+        (said(Thinking("why", "sig"), called("c1"), model=OTHER), False),
+        (said(Text("a"), called("c1"), Thinking("why", "sig"), model=old), False),
+    ):
+        for behind in (
+            (),
+            (HI,),
+            (said(called("c2"), id="a2", model=old), results(attrs.evolve(result, call_id="c2"))),
+        ):
+            history = (*before, HI, answer, results(result), *behind)
+            data = encode_request(ModelRequest("s", history, thinking="high"), MessagesOptions(old))
+            assert ("thinking" in json.loads(data)) is (asked and len(behind) < 2)
+            assert validate("messages", data, demands) == []
+            adaptive = encode_request(ModelRequest("s", history, thinking="high"), PLAIN)
+            assert "thinking" in json.loads(adaptive)
+    assert "thinking" in body(HI, said(Text("a")), HI, options=MessagesOptions(old), thinking="high")
 
 
 def test_an_answer_never_ends_in_reasoning() -> None:

@@ -52,6 +52,7 @@ class Turns:
         self._role: WireRole | None = None  # of the last turn
         self._turn: list[bytes] = []  # its fragments
         self._told: list[Message] = []  # the messages that left them
+        self._answer: list[Message] = []  # those of the last answer that is over
         self._called: set[str] = set()  # ids of the server's own blocks in all turns but the last
 
     def feed(self, messages: tuple[Message, ...]) -> None:
@@ -88,6 +89,8 @@ class Turns:
     def _settle(self) -> list[bytes]:
         """The turn's fragments, without calls of the server's tools that have no result, and results without a call."""
         told, turn = self._left(_unanswered(self._told) | _uncalled(self._told, self._called))
+        if self._role == "assistant":
+            self._answer = told
         self._called.update(_field(part, "id") for it in told for part in it.parts if isinstance(part, RawBlock))
         return turn
 
@@ -101,6 +104,16 @@ class Turns:
             only = attrs.evolve(self._told[-1], parts=(_UNFINISHED,))
             found = [(only, _encoded(only, self._tag, self._ids))]
         return [it for it, _ in found], [fragment for _, fragment in found]
+
+    @property
+    def begins_with_thinking(self) -> bool:
+        """Whether the last answer begins with reasoning that goes back to its model, or has no calls."""
+        answer = self._told if self._role == "assistant" else self._answer
+        if not any(it.calls for it in answer):
+            return True
+        parts = ((part, it) for it in answer for part in it.parts)
+        first = next(part for part, it in parts if _block(part, it.model == self._tag, it.model, self._ids))
+        return isinstance(first, Thinking)
 
     def pieces(self, mark: bytes | None) -> list[bytes]:
         """What is to be joined. ``mark`` ends a last user turn's last block; a last answer loses trailing space.

@@ -16,10 +16,10 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from agentrio.domain.messages import ModelTag
-from agentrio.domain.render import ModelRequest, SystemBlock, ToolSpec
+from agentrio.domain.render import ModelRequest, SystemBlock, ThinkingLevel, ToolSpec
 
 from .anthropic_history import Turns
-from .anthropic_thinking import thinking_fields
+from .anthropic_thinking import is_adaptive, thinking_fields
 from .json import encode
 
 Cache: TypeAlias = Literal["none", "short", "long"]
@@ -55,12 +55,13 @@ def encode_request(request: ModelRequest, options: MessagesOptions) -> bytes:
     """
     mark = _mark(options)
     base = request.max_tokens or options.max_tokens or DEFAULT_MAX_TOKENS
-    max_tokens, thinking = thinking_fields(options.tag.model, request.thinking, base)
+    turns = _turns(request, options)
+    max_tokens, thinking = thinking_fields(options.tag.model, _level(request, options.tag.model, turns), base)
     pieces = [_head(options), b',"max_tokens":%d' % max_tokens]
     if request.system:
         pieces += (b',"system":', _system(request.system, options.cache, mark))
     pieces.append(b',"messages":[')
-    pieces += _turns(request, options).pieces(mark if options.cache != "none" else None)
+    pieces += turns.pieces(mark if options.cache != "none" else None)
     pieces.append(b"]")
     if request.tools:
         pieces += (b',"tools":', _tools(request))
@@ -70,6 +71,16 @@ def encode_request(request: ModelRequest, options: MessagesOptions) -> bytes:
         pieces += (b',"temperature":', encode(request.temperature))
     pieces.append(b',"stream":true}')
     return b"".join(pieces)
+
+
+def _level(request: ModelRequest, model: str, turns: Turns) -> ThinkingLevel | None:
+    """A model with a budget can't be asked to think behind calls whose answer does not begin with thinking: of another
+    model, or sent short. The API refuses that until the next answer
+    (https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking); those that decide themselves may.
+    """
+    level = request.thinking
+    free = level in (None, "off") or is_adaptive(model)
+    return level if free or turns.begins_with_thinking else None
 
 
 def _head(options: MessagesOptions) -> bytes:

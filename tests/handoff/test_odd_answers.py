@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 import attrs
 import msgspec
@@ -17,7 +19,7 @@ from agentrio.domain.messages import Message, user_message
 from agentrio.domain.parts import Part, ToolCall
 from agentrio.domain.session import Session
 from agentrio.providers._http import StreamAssembler
-from agentrio.providers.base import ModelResponse, ProviderError
+from agentrio.providers.base import ModelResponse, PartDelta, ProviderError
 from agentrio.providers.wire.anthropic_assembler import Assembler as MessagesAssembler
 from agentrio.providers.wire.anthropic_assembler import BodyAssembler as MessagesBodyAssembler
 from agentrio.providers.wire.chat_assembler import ChatAssembler, ChatBodyAssembler
@@ -279,6 +281,66 @@ def test_an_odd_value_anywhere_breaks_nothing(place: tuple[Wire, int, Any], odd:
     """A ``ValueError`` in the reading ended the session as crashed; one in the writing, each later run."""
     wire, number, path = place
     check(wire, wire.data(number, list(path), odd))
+
+
+Outcome: TypeAlias = tuple[ModelResponse, tuple[str, str] | None, dict[int, str]]
+
+
+def outcome(wire: Wire, pieces: list[bytes]) -> Outcome:
+    """What came of it: the response, its failure, and the texts that the deltas told of each part."""
+    assembler = wire.make()
+    failure = None
+    deltas: list[PartDelta] = []
+    try:
+        for piece in pieces:
+            deltas += assembler.feed(piece)
+        deltas += assembler.close()
+        if assembler.failure is not None:
+            raise assembler.failure
+    except ProviderError as error:
+        failure = error.code, error.message
+    texts: dict[int, str] = {}
+    for delta in deltas:
+        assert delta.kind in ("text", "thinking", "input")
+        assert delta.text
+        assert delta.offset == len(texts.get(delta.part, "")) or (wire.own == "anthropic" and not delta.offset)
+        texts[delta.part] = texts.get(delta.part, "")[: delta.offset] + delta.text  # a block may begin again
+    return assembler.response(), failure, texts
+
+
+@st.composite
+def spoilt(draw: Callable[[st.SearchStrategy[Any]], Any]) -> tuple[Wire, bytes]:
+    """Frames of an answer lost, doubled, out of order, of another answer, with odd values, and cut at last."""
+    wire: Wire = draw(st.sampled_from(STREAMS))
+    frames = [b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in wire.frames]
+    places = [place for place in PLACES if place[0] is wire]
+    for change in draw(st.lists(st.sampled_from(["lose", "double", "move", "odd", "odd", "foreign"]), max_size=4)):
+        at = draw(st.integers(0, len(frames)))
+        if change == "odd":
+            _, number, path = draw(st.sampled_from(places))
+            odd = wire.data(number, list(path), draw(st.sampled_from(ODD))).split(b"\n\n")
+            frames[at:at] = [odd[number] + b"\n\n"] if number < len(odd) else []
+        elif change == "foreign":
+            other = draw(st.sampled_from(STREAMS))
+            frames[at:at] = [b"data: " + json.dumps(draw(st.sampled_from(other.frames))).encode() + b"\n\n"]
+        elif frames:
+            frame = frames[at % len(frames)] if change == "double" else frames.pop(at % len(frames))
+            if change != "lose":
+                frames.insert(draw(st.integers(0, len(frames))), frame)
+    data = b"".join(frames)
+    return wire, data[: draw(st.integers(0, len(data)))] if draw(st.booleans()) else data
+
+
+@settings(max_examples=5_000 if os.environ.get("AGENTRIO_FULL") == "1" else 300, deadline=None, derandomize=True)
+@given(spoilt(), st.lists(st.integers(0, 10_000), max_size=8))
+def test_a_spoilt_answer_is_the_same_however_it_comes_and_breaks_nothing(
+    spoilt: tuple[Wire, bytes], places: list[int]
+) -> None:
+    """The deltas of a part follow each other, and the answer can be asked for, stored and sent whatever it is."""
+    wire, data = spoilt
+    edges = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
+    assert outcome(wire, [data]) == outcome(wire, [data[start:end] for start, end in pairwise(edges)])
+    check(wire, data)
 
 
 @pytest.mark.full

@@ -61,8 +61,8 @@ class Terminal:
         return before
 
     def type(self, text: str) -> None:
-        """Press keys."""
-        os.write(self._master, text.encode())
+        """Press keys. A byte that is no UTF-8 is written as ``surrogateescape`` has it."""
+        os.write(self._master, text.encode(errors="surrogateescape"))
 
     def interrupt(self) -> None:
         """What the terminal sends when Ctrl-C is pressed."""

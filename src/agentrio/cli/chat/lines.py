@@ -7,15 +7,16 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext, suppress
 from enum import Enum
-from pathlib import Path
+from io import TextIOWrapper
 from types import ModuleType
 from typing import Any, Protocol, TypeAlias
 
 import attrs
 import trio
 
+from .history import History, history_file
+
 PROMPT = "> "
-KEPT = 1000  # lines in the history file
 INTERRUPT = "\x03"  # what the key Ctrl-C sends
 
 
@@ -47,8 +48,9 @@ def open_lines(*, history: bool) -> Generator[Lines]:
 
     found = termios.tcgetattr(0)
     readline = _readline() if os.isatty(1) else None  # without it there is no place to draw the line that is edited
+    file = history_file() if history else None
     try:
-        yield PlainLines() if readline is None else EditedLines(readline, _history_file() if history else None)
+        yield PlainLines() if readline is None else EditedLines(readline, None if file is None else History(file))
     finally:
         with suppress(termios.error):  # the terminal has gone away
             termios.tcsetattr(0, termios.TCSANOW, found)  # a read that was left behind had its own settings
@@ -62,11 +64,6 @@ def _readline() -> ModuleType | None:
     return readline
 
 
-def _history_file() -> Path:
-    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(base, "agentrio", "chat_history").expanduser()
-
-
 class EditedLines:
     """Lines edited with readline.
 
@@ -74,15 +71,17 @@ class EditedLines:
     a line that has something in it is dropped, and only at an empty prompt Ctrl-C leaves.
     """
 
-    def __init__(self, readline: Any, history: Path | None) -> None:
+    def __init__(self, readline: Any, history: History | None) -> None:
         self._readline = readline
         self._history = history
         self._own_key = getattr(readline, "backend", "readline") == "readline" and "libedit" not in readline.__doc__
         readline.set_auto_history(False)
         if self._own_key:  # quoted insert, the key itself, enter; it is drawn as ^C
             readline.parse_and_bind(r'"\C-c": "\C-v\C-c\C-m"')
-        if history is not None:
-            self._load(history)
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(errors="replace")  # a byte that is no character must not end the chat
+        for line in () if history is None else history.read():
+            self._recall(line)
 
     async def read(self) -> Line:
         """The next line; also after a line was dropped."""
@@ -102,20 +101,15 @@ class EditedLines:
             if line.strip() == INTERRUPT:
                 return Left.INTERRUPTED
 
-    def _load(self, history: Path) -> None:
-        with suppress(OSError):  # a chat without a history is better than none
-            history.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(history, os.O_CREAT | os.O_RDONLY, 0o600))
-            self._readline.read_history_file(history)
-            self._readline.set_history_length(KEPT)
-
     def _remember(self, line: str) -> None:
-        if not line.strip():
-            return
-        self._readline.add_history(line)
-        if self._history is not None:
-            with suppress(OSError):
-                self._readline.append_history_file(1, self._history)
+        if line.strip():
+            self._recall(line)
+            if self._history is not None:
+                self._history.add(line)
+
+    def _recall(self, line: str) -> None:
+        with suppress(ValueError):  # in a locale without these characters no arrow brings them back
+            self._readline.add_history(line)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,41 @@ def test_without_a_home_there_is_no_history(tmp_path: Path) -> None:
         shown.type("Hello?\n")
         shown.read_next("One.")
         assert shown.leave() == 0
+
+
+def test_the_terminal_is_asked_to_mark_what_is_pasted(tmp_path: Path) -> None:
+    """Unasked it sends each line as if it were typed, and a paste of many lines would be as many messages. It is asked
+    to leave that off while an answer comes, and behind the chat."""
+    with model_server(tmp_path, TextReply("One.")) as server, chatting(tmp_path, server) as shown:
+        assert shown.shown.endswith("\x1b[?2004h> ")
+        shown.type("Hello?\n")
+        assert "\x1b[?2004l" in shown.read_next("One.")
+        assert shown.leave() == 0
+    assert shown.shown.rfind("\x1b[?2004l") > shown.shown.rfind("\x1b[?2004h")
+
+
+def test_a_terminal_that_obeys_nothing_is_asked_for_nothing(tmp_path: Path) -> None:
+    """With TERM=dumb what is asked would be shown."""
+    with model_server(tmp_path) as server, chatting(tmp_path, server, TERM="dumb") as shown:
+        shown.type("\x04")
+        assert shown.wait() == 0
+    assert "\x1b" not in shown.shown
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("redirect", ["", ">file"])
+def test_who_is_ended_at_the_prompt_ends_its_line(tmp_path: Path, redirect: str, number: int, code: int) -> None:
+    """What comes next in the terminal, the prompt of a shell, begins a line of its own."""
+    with model_server(tmp_path) as server, chatting(tmp_path, server, redirect=redirect) as shown:
+        shown.signal(number)
+        assert shown.wait() == code
+    assert shown.shown.endswith("\n")
+    assert shown.shown.rfind("\x1b[?2004l") >= shown.shown.rfind("\x1b[?2004h")
+
+
+def test_the_end_of_the_input_ends_the_line_of_a_plain_prompt(tmp_path: Path) -> None:
+    """As where the line is edited."""
+    with model_server(tmp_path) as server, chatting(tmp_path, server, redirect=">file") as shown:
+        shown.type("\x04")
+        assert shown.wait() == 0
+    assert shown.shown == "> \r\n"

@@ -18,6 +18,7 @@ from .history import History, history_file
 
 PROMPT = "> "
 INTERRUPT = "\x03"  # what the key Ctrl-C sends
+PASTES_UNMARKED = "\x1b[?2004l"  # to the terminal: mark what is pasted no more
 
 
 class Left(Enum):
@@ -37,6 +38,9 @@ class Lines(Protocol):
         """The next line. A cancelled read leaves its thread behind, and nothing may be read after it."""
         ...
 
+    def leave(self) -> None:
+        """End the line of a read that was left behind."""
+
 
 @contextmanager
 def open_lines(*, history: bool) -> Generator[Lines]:
@@ -49,10 +53,12 @@ def open_lines(*, history: bool) -> Generator[Lines]:
     found = termios.tcgetattr(0)
     readline = _readline() if os.isatty(1) else None  # without it there is no place to draw the line that is edited
     file = history_file() if history else None
+    lines = PlainLines() if readline is None else EditedLines(readline, None if file is None else History(file))
     try:
-        yield PlainLines() if readline is None else EditedLines(readline, None if file is None else History(file))
+        yield lines
     finally:
-        with suppress(termios.error):  # the terminal has gone away
+        with suppress(termios.error, OSError):  # the terminal has gone away
+            lines.leave()
             termios.tcsetattr(0, termios.TCSANOW, found)  # a read that was left behind had its own settings
 
 
@@ -74,8 +80,12 @@ class EditedLines:
     def __init__(self, readline: Any, history: History | None) -> None:
         self._readline = readline
         self._history = history
+        self._reads = False
+        self._marks_pastes = os.environ.get("TERM", "") not in ("", "dumb")
         self._own_key = getattr(readline, "backend", "readline") == "readline" and "libedit" not in readline.__doc__
         readline.set_auto_history(False)
+        if self._marks_pastes:  # Python turns it off for its own prompt
+            readline.parse_and_bind("set enable-bracketed-paste on")
         if self._own_key:  # quoted insert, the key itself, enter; it is drawn as ^C
             readline.parse_and_bind(r'"\C-c": "\C-v\C-c\C-m"')
         if isinstance(sys.stdin, TextIOWrapper):
@@ -87,11 +97,15 @@ class EditedLines:
         """The next line; also after a line was dropped."""
         return await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
 
+    def leave(self) -> None:
+        """End the line of a read that was left behind."""
+        if self._reads:
+            print(PASTES_UNMARKED if self._marks_pastes else "", flush=True)
+
     def _read(self) -> Line:
         while True:
             try:
-                with _key_for_interrupt() if self._own_key else nullcontext():
-                    line = input(PROMPT)
+                line = self._edit()
             except EOFError:
                 print()  # behind the prompt
                 return Left.END
@@ -100,6 +114,14 @@ class EditedLines:
                 return line
             if line.strip() == INTERRUPT:
                 return Left.INTERRUPTED
+
+    def _edit(self) -> str:
+        self._reads = True
+        try:
+            with _key_for_interrupt() if self._own_key else nullcontext():
+                return input(PROMPT)
+        finally:
+            self._reads = False
 
     def _remember(self, line: str) -> None:
         if line.strip():
@@ -127,25 +149,34 @@ def _key_for_interrupt() -> Generator[None]:
         termios.tcsetattr(0, termios.TCSANOW, found)
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class PlainLines:
     """Lines with no more keys than the terminal itself has; the prompt goes to stderr."""
 
+    _reads: bool = False
+
     async def read(self) -> Line:
         """The next line."""
-        return await trio.to_thread.run_sync(_read_line, abandon_on_cancel=True)
+        return await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
 
+    def leave(self) -> None:
+        """End the line of a read that was left behind."""
+        if self._reads:
+            print(file=sys.stderr, flush=True)
 
-def _read_line() -> Line:
-    # os.read, not sys.stdin: a thread left behind inside sys.stdin would hold its lock, and the exit would hang.
-    print(PROMPT, end="", file=sys.stderr, flush=True)
-    line = bytearray()
-    while not line.endswith(b"\n"):
-        data = os.read(0, 65536)  # a terminal hands over one line, or the piece of it before a Ctrl-D
-        if not data:
-            break
-        line += data
-    return line.decode(errors="replace").rstrip("\n") if line else Left.END
+    def _read(self) -> Line:
+        # os.read, not sys.stdin: a thread left behind inside sys.stdin would hold its lock, and the exit would hang.
+        print(PROMPT, end="", file=sys.stderr, flush=True)
+        self._reads = True
+        line = bytearray()
+        while not line.endswith(b"\n"):
+            data = os.read(0, 65536)  # a terminal hands over one line, or the piece of it before a Ctrl-D
+            if not data:
+                print(file=sys.stderr, flush=True)  # behind the prompt
+                break
+            line += data
+        self._reads = False
+        return line.decode(errors="replace").rstrip("\n") if line else Left.END
 
 
 async def read_all() -> str:

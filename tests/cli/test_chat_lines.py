@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 
 from agentrio.cli.chat.history import KEPT, History
 from agentrio.testing import TextReply
-from tests.cli.chatting import chatting
-from tests.cli.support import Server, model_server
+from tests.cli.chatting import chat_at, chatting
+from tests.cli.support import AGENTRIO, Server, model_server, terminal
 
 
 def _said(server: Server) -> list[str]:
@@ -117,3 +118,65 @@ def test_the_end_of_the_input_ends_the_line_of_a_plain_prompt(tmp_path: Path) ->
         shown.type("\x04")
         assert shown.wait() == 0
     assert shown.shown == "> \r\n"
+
+
+SHELL = """
+import os, signal, sys, termios
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+found = termios.tcgetattr(0)
+job = os.fork()
+if not job:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpid())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execvp(sys.argv[1], sys.argv[1:])
+while os.WIFSTOPPED(status := os.waitpid(job, os.WUNTRACED)[1]):
+    os.tcsetpgrp(0, os.getpid())
+    termios.tcsetattr(0, termios.TCSADRAIN, found)
+    print("[stopped]", flush=True)
+    sys.stdin.readline()
+    os.tcsetpgrp(0, job)
+    os.killpg(job, signal.SIGCONT)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+@pytest.mark.parametrize("mode", ["emacs", "vi"])
+def test_ctrl_z_stops_a_half_typed_line_and_fg_brings_it_back(tmp_path: Path, mode: str) -> None:
+    """A shell sets the terminal as it wants it meanwhile: behind that the prompt, the keys and the line are there."""
+    (tmp_path / "inputrc").write_text(f"set editing-mode {mode}\n")
+    env = {"INPUTRC": str(tmp_path / "inputrc"), "XDG_STATE_HOME": str(tmp_path)}
+    with model_server(tmp_path, TextReply("One.")) as server:
+        command = [sys.executable, "-c", SHELL, *AGENTRIO, *chat_at(server)]
+        with terminal(command, cwd=tmp_path, **env) as shown:
+            shown.read_next("> ")
+            shown.type("\x1b[200~half\na li\x1b[201~\x1a")
+            shown.read_next("[stopped]")
+            shown.type("fg\n")
+            shown.read_next("a li")
+            shown.type("nx\x7fe\n")
+            shown.read_next("One.")
+            shown.read_next("> ")
+            shown.type("dropped\x03")
+            shown.read_next("^C")
+            shown.read_next("> ")
+            shown.type("\x03")
+            assert shown.wait() == 130
+        assert _said(server) == ["half\na line"]
+
+
+def test_ctrl_c_is_a_key_in_every_mode_of_vi(tmp_path: Path) -> None:
+    """Also where letters are commands."""
+    (tmp_path / "inputrc").write_text("set editing-mode vi\nset keyseq-timeout 1\n")
+    with (
+        model_server(tmp_path, TextReply("One.")) as server,
+        chatting(tmp_path, server, INPUTRC=str(tmp_path / "inputrc")) as shown,
+    ):
+        shown.type("dropped\x1b")
+        shown.read_next("\x08")  # the cursor steps onto the last letter: it is in command mode
+        shown.type("\x03")
+        shown.read_next("> ")
+        shown.type("sent\n")
+        shown.read_next("One.")
+        assert shown.leave() == 0
+        assert _said(server) == ["sent"]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext, suppress
 from enum import Enum
+from functools import partial
 from io import TextIOWrapper
 from types import ModuleType
 from typing import Any, Protocol, TypeAlias
@@ -17,7 +20,8 @@ import trio
 from .history import History, history_file
 
 PROMPT = "> "
-INTERRUPT = "\x03"  # what the key Ctrl-C sends
+INTERRUPT, SUSPEND = "\x03", "\x1a"  # what the keys Ctrl-C and Ctrl-Z send
+STOPPED = 0.1  # seconds after which a process that was told to stop has; a thread of it may go on for a moment
 PASTES_UNMARKED = "\x1b[?2004l"  # to the terminal: mark what is pasted no more
 
 
@@ -74,7 +78,8 @@ class EditedLines:
     """Lines edited with readline.
 
     While a line is edited the terminal hands Ctrl-C on as a key, which ends the line there and marks it: as in a shell,
-    a line that has something in it is dropped, and only at an empty prompt Ctrl-C leaves.
+    a line that has something in it is dropped, and only at an empty prompt Ctrl-C leaves. So it is with Ctrl-Z, or the
+    terminal would come back without the keys of readline; the line is begun again with what was in it.
     """
 
     def __init__(self, readline: Any, history: History | None) -> None:
@@ -82,12 +87,12 @@ class EditedLines:
         self._history = history
         self._reads = False
         self._marks_pastes = os.environ.get("TERM", "") not in ("", "dumb")
-        self._own_key = getattr(readline, "backend", "readline") == "readline" and "libedit" not in readline.__doc__
+        self._own_keys = getattr(readline, "backend", "readline") == "readline" and "libedit" not in readline.__doc__
         readline.set_auto_history(False)
         if self._marks_pastes:  # Python turns it off for its own prompt
             readline.parse_and_bind("set enable-bracketed-paste on")
-        if self._own_key:  # quoted insert, the key itself, enter; it is drawn as ^C
-            readline.parse_and_bind(r'"\C-c": "\C-v\C-c\C-m"')
+        if self._own_keys:
+            self._bind()
         if isinstance(sys.stdin, TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")  # a byte that is no character must not end the chat
         for line in () if history is None else history.read():
@@ -103,25 +108,41 @@ class EditedLines:
             print(PASTES_UNMARKED if self._marks_pastes else "", flush=True)
 
     def _read(self) -> Line:
+        text = ""
         while True:
             try:
-                line = self._edit()
+                line = self._edit(text)
             except EOFError:
                 print()  # behind the prompt
                 return Left.END
-            if INTERRUPT not in line:
+            text = ""
+            if SUSPEND in line:
+                text = line.replace(SUSPEND, "")
+                _suspend()
+            elif INTERRUPT not in line:
                 self._remember(line)
                 return line
-            if line.strip() == INTERRUPT:
+            elif line.strip() == INTERRUPT:
                 return Left.INTERRUPTED
 
-    def _edit(self) -> str:
+    def _edit(self, text: str) -> str:
+        self._readline.set_pre_input_hook(partial(self._begin_with, text) if text else None)
         self._reads = True
         try:
-            with _key_for_interrupt() if self._own_key else nullcontext():
+            with _signals_are_keys() if self._own_keys else nullcontext():
                 return input(PROMPT)
         finally:
             self._reads = False
+
+    def _begin_with(self, text: str) -> None:
+        self._readline.insert_text(text)
+        self._readline.redisplay()
+
+    def _bind(self) -> None:
+        for keymap in ("vi-insert", "vi-command", "emacs"):  # the last one stays, where nobody has asked for vi
+            self._readline.parse_and_bind(f"set keymap {keymap}")
+            for key in ("c", "z"):  # quoted insert, the key itself, enter; it is drawn as ^C
+                self._readline.parse_and_bind(rf'"\C-{key}": "\C-v\C-{key}\C-m"')
 
     def _remember(self, line: str) -> None:
         if line.strip():
@@ -135,18 +156,24 @@ class EditedLines:
 
 
 @contextmanager
-def _key_for_interrupt() -> Generator[None]:
-    """Ctrl-C is a key and no signal. Ctrl-Z and the rest stay what they are."""
+def _signals_are_keys() -> Generator[None]:
+    """Ctrl-C and Ctrl-Z are keys and no signals. The rest stays what it is."""
     import termios
 
     found = termios.tcgetattr(0)
     changed = termios.tcgetattr(0)
-    changed[6][termios.VINTR] = os.fpathconf(0, "PC_VDISABLE").to_bytes()
+    changed[6][termios.VINTR] = changed[6][termios.VSUSP] = os.fpathconf(0, "PC_VDISABLE").to_bytes()
     termios.tcsetattr(0, termios.TCSANOW, changed)
     try:
         yield
     finally:
         termios.tcsetattr(0, termios.TCSANOW, found)
+
+
+def _suspend() -> None:
+    """Stop until the shell says to go on, as Ctrl-Z does: all that runs in front of the terminal."""
+    os.kill(0, signal.SIGTSTP)
+    time.sleep(STOPPED)
 
 
 @attrs.define(eq=False)

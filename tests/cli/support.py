@@ -11,7 +11,7 @@ import subprocess
 import sys
 import termios
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,10 @@ from typing import Any
 import attrs
 
 from agentrio.testing import Reply, Script, script_to_json
+
+# A shell's job in the background ignores it, and so would all that is run here.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PATIENCE = 60  # seconds; a watchdog for a hung process, far above what one needs
 AGENTRIO = (sys.executable, "-m", "agentrio.cli")
@@ -90,8 +94,15 @@ class Terminal:
 
     def press_until_gone(self, key: str) -> int:
         """Press a key, again and again, until the process has ended; its exit code."""
+        return self._until_gone(lambda: self.type(key))
+
+    def signal_until_gone(self, number: int) -> int:
+        """As `press_until_gone`, with what `kill` sends."""
+        return self._until_gone(lambda: self.signal(number))
+
+    def _until_gone(self, act: Callable[[], None]) -> int:
         while self._process.poll() is None:
-            self.type(key)
+            act()
             self._read(within=0.1)
         return self.wait()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentrio.testing import Fault, TextReply
+from agentrio.testing import Call, CallsReply, Fault, TextReply
 from tests.cli.chatting import STORY, TOOLS, chat_at, chatting
 from tests.cli.support import AGENTRIO, PATIENCE, Server, model_server, run
 
@@ -61,6 +61,78 @@ def test_kill_stops_the_answer(tmp_path: Path) -> None:
         shown.signal(signal.SIGTERM)
         assert shown.wait() == 143
         assert server.record("disconnect=1")[0]["ended"] == "client_closed"
+    assert shown.shown.endswith("\n")
+
+
+def test_a_terminal_that_is_closed_stops_the_answer(tmp_path: Path) -> None:
+    """As a kill does: a tool that is at work is told, and not cut off."""
+    with model_server(tmp_path, STORY) as server, chatting(tmp_path, server) as shown:
+        shown.type("A story.\n")
+        shown.read_next("And then. ")
+        shown.signal(signal.SIGHUP)
+        assert shown.wait() == 129
+        assert server.record("disconnect=1")[0]["ended"] == "client_closed"
+    assert shown.shown.endswith("\n")
+
+
+def test_signals_that_were_ignored_stay_so(tmp_path: Path) -> None:
+    """`nohup agentrio chat ...`, and a script's job in the background, which Ctrl-C is not for."""
+    command = ["sh", "-c", 'trap "" HUP INT TERM; exec "$@"', "sh", *AGENTRIO]
+    pipe = subprocess.PIPE
+    with model_server(tmp_path, STORY) as server:
+        with subprocess.Popen([*command, *chat_at(server)], stdin=pipe, stdout=pipe, stderr=pipe) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(b"A story.")
+            process.stdin.close()
+            for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+                assert process.stdout.read(10) == b"And then. "
+                process.send_signal(number)
+            for _ in range(10_000):
+                assert process.stdout.read(10) == b"And then. "
+            process.kill()
+
+
+BLOCKS = """
+import time
+from agentrio import read_tool
+
+@read_tool
+async def block() -> str:
+    "Waits, as nothing in a loop may."
+    print("blocked", flush=True)
+    time.sleep(3600)
+    return "done"
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_loop_that_is_held_up_can_be_left(tmp_path: Path, number: int) -> None:
+    """By a tool that blocks it: one signal more than an orderly end would have needed ends the process."""
+    (tmp_path / "stone.py").write_text(BLOCKS)
+    call = CallsReply([Call("block", {})])
+    with model_server(tmp_path, call) as server, chatting(tmp_path, server, "--tools", "stone:block") as shown:
+        shown.type("Go.\n")
+        shown.read_next("blocked")
+        code = shown.press_until_gone("\x03") if number == signal.SIGINT else shown.signal_until_gone(number)
+        assert code == -number
+
+
+def test_the_terminal_is_in_order_while_a_tool_holds_up_the_end(tmp_path: Path) -> None:
+    """The next signal ends the process, and would leave it as it is."""
+    (tmp_path / "boat.py").write_text(TOOLS)
+    call = CallsReply([Call("paint", {})])
+    with model_server(tmp_path, call) as server, chatting(tmp_path, server, "--tools", "boat:paint") as shown:
+        shown.type("Paint it.\n")
+        shown.read_next("[paint: painting]")
+        shown.type("\x03")
+        shown.read_next("[stopped]")
+        shown.read_next("> ")
+        shown.signal(signal.SIGTERM)
+        shown.read_next("closing waits for tool")
+        assert shown.settings()[3] & termios.ECHO
+        shown.signal(signal.SIGTERM)
+        assert shown.wait() == -signal.SIGTERM
 
 
 def test_ctrl_c_before_the_first_byte(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The door: options, exit codes, and errors as a Unix tool tells them.
 
-Exit codes: 0 all went well, 1 it did not, 2 wrong usage, 69 something it needs can't be had (a key, a server), 130 left
-by Ctrl-C, 141 nobody reads the output any more, 143 told to end by SIGTERM.
+Exit codes: 0 all went well, 1 it did not, 2 wrong usage, 69 something it needs can't be had (a key, a server), 129 the
+terminal was closed, 130 left by Ctrl-C, 141 nobody reads the output any more, 143 told to end by SIGTERM.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from contextlib import closing
 
 from ..command import USAGE, Command, Refusal
 
@@ -69,7 +70,7 @@ def _run(options: Namespace) -> int:
     view = JsonView() if options.json else TextView(show_thinking=options.show_thinking)
     if sys.stdin is None:
         raise Refusal("there is no input to read: stdin is closed", USAGE)
-    with log_to(view):
+    with log_to(view), closing(view):
         if not os.isatty(0):
             return trio.run(once, agent, view, read_all)
         with open_lines(history=not options.no_history) as lines:

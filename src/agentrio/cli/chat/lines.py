@@ -12,7 +12,7 @@ from enum import Enum
 from functools import partial
 from io import TextIOWrapper
 from types import ModuleType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TextIO, TypeAlias
 
 import attrs
 import trio
@@ -42,9 +42,6 @@ class Lines(Protocol):
         """The next line. A cancelled read leaves its thread behind, and nothing may be read after it."""
         ...
 
-    def leave(self) -> None:
-        """End the line of a read that was left behind."""
-
 
 @contextmanager
 def open_lines(*, history: bool) -> Generator[Lines]:
@@ -52,18 +49,31 @@ def open_lines(*, history: bool) -> Generator[Lines]:
 
     ``history`` says whether lines typed earlier are read from a file, and new ones added to it.
     """
-    import termios
-
-    found = termios.tcgetattr(0)
     readline = _readline() if os.isatty(1) else None  # without it there is no place to draw the line that is edited
     file = history_file() if history else None
-    lines = PlainLines() if readline is None else EditedLines(readline, None if file is None else History(file))
+    with _terminal_as_found():
+        yield PlainLines() if readline is None else EditedLines(readline, None if file is None else History(file))
+
+
+@contextmanager
+def _terminal_as_found() -> Generator[None]:
+    import termios
+
+    found = _settings()
     try:
-        yield lines
+        yield
     finally:
-        with suppress(termios.error, OSError):  # the terminal has gone away
-            lines.leave()
-            termios.tcsetattr(0, termios.TCSANOW, found)  # a read that was left behind had its own settings
+        with suppress(termios.error):  # the terminal has gone away
+            termios.tcsetattr(0, termios.TCSANOW, found)
+
+
+def _settings() -> list[Any]:
+    import termios
+
+    try:
+        return termios.tcgetattr(0)
+    except termios.error as gone:  # which is no OSError
+        raise OSError(*gone.args) from gone
 
 
 def _readline() -> ModuleType | None:
@@ -100,12 +110,12 @@ class EditedLines:
 
     async def read(self) -> Line:
         """The next line; also after a line was dropped."""
-        return await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
-
-    def leave(self) -> None:
-        """End the line of a read that was left behind."""
-        if self._reads:
-            print(PASTES_UNMARKED if self._marks_pastes else "", flush=True)
+        with _terminal_as_found():  # a read that is left behind has its own settings
+            try:
+                return await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
+            finally:
+                if self._reads:
+                    _end_line(sys.stdout, PASTES_UNMARKED if self._marks_pastes else "")
 
     def _read(self) -> Line:
         text = ""
@@ -160,8 +170,7 @@ def _signals_are_keys() -> Generator[None]:
     """Ctrl-C and Ctrl-Z are keys and no signals. The rest stays what it is."""
     import termios
 
-    found = termios.tcgetattr(0)
-    changed = termios.tcgetattr(0)
+    found, changed = _settings(), _settings()
     changed[6][termios.VINTR] = changed[6][termios.VSUSP] = os.fpathconf(0, "PC_VDISABLE").to_bytes()
     termios.tcsetattr(0, termios.TCSANOW, changed)
     try:
@@ -184,12 +193,11 @@ class PlainLines:
 
     async def read(self) -> Line:
         """The next line."""
-        return await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
-
-    def leave(self) -> None:
-        """End the line of a read that was left behind."""
-        if self._reads:
-            print(file=sys.stderr, flush=True)
+        try:
+            return await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
+        finally:
+            if self._reads:
+                _end_line(sys.stderr)
 
     def _read(self) -> Line:
         # os.read, not sys.stdin: a thread left behind inside sys.stdin would hold its lock, and the exit would hang.
@@ -204,6 +212,12 @@ class PlainLines:
             line += data
         self._reads = False
         return line.decode(errors="replace").rstrip("\n") if line else Left.END
+
+
+def _end_line(stream: TextIO, told: str = "") -> None:
+    """What comes next in the terminal, such as the prompt of a shell, begins a line of its own."""
+    with suppress(OSError):  # the terminal has gone away
+        print(told, file=stream, flush=True)
 
 
 async def read_all() -> str:

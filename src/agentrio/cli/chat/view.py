@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextlib import suppress
 from decimal import Decimal
 from typing import Protocol, TextIO
 
@@ -41,6 +42,9 @@ class View(Protocol):
     def note(self, text: str) -> None:
         """The chat itself says something."""
 
+    def close(self) -> None:
+        """The chat is over, whatever was in the middle of being told."""
+
 
 class JsonView:
     """Each event as one line, as the codec writes it; what the chat says goes to stderr."""
@@ -50,6 +54,9 @@ class JsonView:
 
     def note(self, text: str) -> None:
         print(tame(text) if sys.stderr.isatty() else text, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        pass
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -92,6 +99,11 @@ class TextView:
 
     def note(self, text: str) -> None:
         self._line(text, DIM)
+
+    def close(self) -> None:
+        """End an open line, for what comes next in the terminal or the file."""
+        with suppress(OSError):  # it is told where the chat itself writes
+            self._end_lines()
 
     def _call_event(self, event: ev.Event) -> None:
         match event:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -233,3 +234,42 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"agentrio: --system: can't read the file {name!r}: ")
     assert done.stderr.count("\n") == 1
+
+
+PRINTS = """
+import subprocess, sys
+from agentrio import read_tool
+
+print("imported")
+
+@read_tool
+async def shout() -> str:
+    "Is loud."
+    print("printed")
+    subprocess.run([sys.executable, "-c", "print('by a child')"], check=True)
+    return "loud"
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_what_tools_print_is_no_part_of_the_answer(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """The next program in the pipe reads what the model says, and whole lines of JSON."""
+    (tmp_path / "loud.py").write_text(PRINTS)
+    call = CallsReply([Call("shout", {})])
+    with model_server(tmp_path, call, TextReply("Done.")) as server:
+        done = run(*chat_at(server, "--tools", "loud:shout", *options), said="Go.", cwd=tmp_path)
+    assert done.returncode == 0
+    if options:
+        assert [json.loads(line) for line in done.stdout.splitlines()]
+    else:
+        assert done.stdout == "Done.\n"
+    assert {"imported", "printed", "by a child"} <= set(done.stderr.splitlines())
+
+
+def test_json_is_utf_8_everywhere(tmp_path: Path) -> None:
+    """A letter that the locale does not have is not lost: the format has but one encoding."""
+    with model_server(tmp_path, TextReply("café")) as server:
+        command = [*AGENTRIO, *chat_at(server, "--json")]
+        env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+        done = subprocess.run(command, input=b"Hello?", stdout=subprocess.PIPE, env=env, timeout=PATIENCE)
+    assert json.loads(done.stdout.splitlines()[-1])["result"]["text"] == "café"

@@ -46,7 +46,6 @@ def _json(provided: Provided) -> str:
             "example": provided.example,
         },
         separators=(",", ":"),
-        ensure_ascii=False,
     )
 
 

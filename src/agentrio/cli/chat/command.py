@@ -6,6 +6,7 @@ import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from contextlib import closing
+from typing import TextIO
 
 from ..command import USAGE, Command, Refusal
 
@@ -56,6 +57,13 @@ def _count(text: str) -> int:
 
 
 def _run(options: Namespace) -> int:
+    from .answer import open_answer
+
+    with open_answer(encoding="utf-8" if options.json else None) as answer:
+        return _chat(options, answer)
+
+
+def _chat(options: Namespace, answer: TextIO) -> int:
     from .declare import declare
 
     agent = declare(options)
@@ -67,13 +75,13 @@ def _run(options: Namespace) -> int:
     from .talk import converse, once
     from .view import JsonView, TextView
 
-    view = JsonView() if options.json else TextView(show_thinking=options.show_thinking)
+    view = JsonView(answer) if options.json else TextView(options.show_thinking, answer)
     if sys.stdin is None:
         raise Refusal("there is no input to read: stdin is closed", USAGE)
     with log_to(view), closing(view):
         if not os.isatty(0):
             return trio.run(once, agent, view, read_all)
-        with open_lines(history=not options.no_history) as lines:
+        with open_lines(history=not options.no_history, edited=answer.isatty()) as lines:
             return trio.run(converse, agent, view, lines)
 
 

@@ -44,12 +44,13 @@ class Lines(Protocol):
 
 
 @contextmanager
-def open_lines(*, history: bool) -> Generator[Lines]:
-    """Lines of the terminal, with readline's keys where it can be had. The terminal is left as it was found.
+def open_lines(*, history: bool, edited: bool) -> Generator[Lines]:
+    """Lines of the terminal. The terminal is left as it was found.
 
-    ``history`` says whether lines typed earlier are read from a file, and new ones added to it.
+    ``edited`` asks for readline's keys, where it can be had; stdout must be the terminal. ``history`` says whether
+    lines typed earlier are read from a file, and new ones added to it.
     """
-    readline = _readline() if os.isatty(1) else None  # without it there is no place to draw the line that is edited
+    readline = _readline() if edited else None
     file = history_file() if history else None
     with _terminal_as_found():
         yield PlainLines() if readline is None else EditedLines(readline, None if file is None else History(file))

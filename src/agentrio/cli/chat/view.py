@@ -46,11 +46,14 @@ class View(Protocol):
         """The chat is over, whatever was in the middle of being told."""
 
 
+@attrs.define(eq=False)
 class JsonView:
     """Each event as one line, as the codec writes it; what the chat says goes to stderr."""
 
+    _answer: TextIO = attrs.field(factory=lambda: sys.stdout)
+
     def event(self, event: ev.Event) -> None:
-        print(UNSAFE_JSON.sub(_escaped, dumps(event, ev.Event)), flush=True)
+        print(UNSAFE_JSON.sub(_escaped, dumps(event, ev.Event)), file=self._answer, flush=True)
 
     def note(self, text: str) -> None:
         print(tame(text) if sys.stderr.isatty() else text, file=sys.stderr, flush=True)

@@ -128,6 +128,7 @@ def test_a_history_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 def test_a_conversation_is_saved_and_goes_on(tmp_path: Path) -> None:
     """/save writes the session as JSON, /load goes on with it, in another chat too; /usage counts."""
     replies = [TextReply("I am Ada."), TextReply("Ada, as I said.")]
+    (tmp_path / "nameless.json").write_text('{"id": ""}')
     with model_server(tmp_path, *replies) as server:
         with chatting(tmp_path, server) as shown:
             shown.type("Who are you?\n")
@@ -191,6 +192,7 @@ _REFUSED = [
     ("/load nowhere.json", "can't read nowhere.json: No such file"),
     ("/load ~nobody-of-that-name/talk.json", "can't read ~nobody-of-that-name/talk.json"),
     ("/load script.json", "script.json holds no conversation"),
+    ("/load nameless.json", "nameless.json holds no conversation"),
 ]
 
 

@@ -184,6 +184,26 @@ def test_small_commands(tmp_path: Path) -> None:
     assert told(f"/load {file}").note.startswith(f"{file} holds no conversation: ")
 
 
+@pytest.mark.parametrize(
+    "text", ['{"id": ""}', '{"id": "s", "runs": -1}', '{"id": "s", "agent": 1}', "\xff", "[" * 9999]
+)
+def test_a_file_that_no_session_can_go_on_from_is_refused(tmp_path: Path, text: str) -> None:
+    """The conversation that is open goes on."""
+    file = tmp_path / "talk.json"
+    file.write_text(text, encoding="latin-1")
+    done = perform(Command("load", str(file)), Talked(Session("s", "chat"), Usage()))
+    assert done.outcome is None
+    assert done.note.startswith(f"{file} holds no conversation: ")
+    assert len(done.note) < 500
+
+
+@pytest.mark.parametrize("command", ["save", "load"])
+def test_a_name_that_no_file_can_have_is_no_error(command: str) -> None:
+    """It is told like one that can't be written or read."""
+    done = perform(Command(command, "a\0b"), Talked(Session("s", "chat"), Usage()))
+    assert done.note.endswith("a\0b: embedded null byte")
+
+
 def test_exit_codes_of_runs() -> None:
     """What a shell can tell apart."""
     assert exit_code(RunResult("r", "succeeded")) == 0

@@ -48,6 +48,32 @@ def test_a_failing_tool_is_told_in_a_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+EXITS = """
+import sys
+from agentrio import read_tool
+
+@read_tool
+async def end() -> str:
+    "Ends."
+    sys.exit("enough")
+
+@read_tool
+def end_thread() -> str:
+    "Ends."
+    sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize(("tool", "says"), [("end", "enough"), ("end_thread", "3")])
+def test_a_tool_that_ends_the_program_ends_it_in_order(tmp_path: Path, tool: str, says: str) -> None:
+    """It says so, and it is a failure, whatever the tool meant by it. What was said has the end of its line."""
+    (tmp_path / "exits.py").write_text(EXITS)
+    with model_server(tmp_path, CallsReply([Call(tool, {})], text="I call.")) as server:
+        done = run(*chat_at(server, "--tools", f"exits:{tool}"), said="Go.", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "I call.\n")
+    assert done.stderr.splitlines()[-1] == f"agentrio: a tool ended the program (SystemExit: {says})"
+
+
 @pytest.mark.parametrize(
     ("tools", "code", "says"),
     [

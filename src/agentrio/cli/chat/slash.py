@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import attrs
 
-from agentrio.domain.errors import CodecError
+from agentrio.actors.checks import check_opening
 from agentrio.domain.session import Session
 from agentrio.domain.usage import Usage
 
@@ -91,7 +91,7 @@ def _save(talked: Talked, name: str) -> Done:
         return Done("/save needs the name of a file")
     try:
         Path(name).expanduser().write_text(talked.value.to_json(), encoding="utf-8")
-    except (OSError, RuntimeError) as wrong:  # RuntimeError: there is no such user's home
+    except (OSError, RuntimeError, ValueError) as wrong:  # no such user's home; a name that no file can have
         return Done(f"can't write {name}: {_why(wrong)}")
     return Done(f"{len(talked.value.messages)} messages are in {name}")
 
@@ -100,16 +100,19 @@ def _load(talked: Talked, name: str) -> Done:
     if not name:
         return Done("/load needs the name of a file")
     try:
-        value = Session.from_json(Path(name).expanduser().read_bytes())
-    except (OSError, RuntimeError) as wrong:
+        text = Path(name).expanduser().read_bytes()
+    except (OSError, RuntimeError, ValueError) as wrong:
         return Done(f"can't read {name}: {_why(wrong)}")
-    except CodecError as wrong:
+    try:
+        value = Session.from_json(text)
+        check_opening(None, value, None)
+    except ValueError as wrong:
         return Done(f"{name} holds no conversation: {wrong}")
     return Done(f"going on with {len(value.messages)} messages from {name}", value)
 
 
-def _why(wrong: OSError | RuntimeError) -> str:
-    return str(wrong) if isinstance(wrong, RuntimeError) else wrong.strerror or str(wrong)
+def _why(wrong: Exception) -> str:
+    return (wrong.strerror if isinstance(wrong, OSError) else None) or str(wrong)
 
 
 SlashCommand: TypeAlias = Callable[[Talked, str], Done]

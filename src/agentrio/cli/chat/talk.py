@@ -140,7 +140,8 @@ async def once(agent: Agent[Any], view: View, read: Callable[[], Awaitable[str]]
 
 
 async def _interruptible(agent: Agent[Any], view: View, talk: Callable[[Talk], Awaitable[int]]) -> int:
-    code, failure = INTERRUPTED, None
+    code = INTERRUPTED
+    failure: Refusal | OSError | None = None
     async with trio.open_nursery() as nursery:
         it = Talk(agent, view)
         interrupts = Interrupts(it.stop)
@@ -150,6 +151,8 @@ async def _interruptible(agent: Agent[Any], view: View, talk: Callable[[Talk], A
                 code = await talk(it)
             except (Refusal, OSError) as told:  # raised below: out of a nursery it would come in a group
                 failure = told
+            except SystemExit as ended:
+                failure = Refusal(f"a tool ended the program (SystemExit: {ended})")
         nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure

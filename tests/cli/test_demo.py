@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from typing import Any
 
@@ -145,6 +146,16 @@ def test_ctrl_c_twice_leaves() -> None:
         assert shown.wait() == 130
     assert "no run was open" in shown.shown
     assert "Traceback" not in shown.shown
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_kill_leaves_the_terminal_in_order(number: int, code: int) -> None:
+    """While something moves the cursor is hidden; a shell would not bring it back."""
+    with terminal(_scenes(tool=30.0, pause=0.0)) as shown:
+        shown.read_until("asking the station")
+        shown.signal(number)
+        assert shown.wait() == code
+    assert shown.shown.rfind("\x1b[?25h") > shown.shown.rfind("\x1b[?25l") > 0
 
 
 class _Broken:

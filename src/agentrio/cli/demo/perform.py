@@ -15,7 +15,7 @@ from agentrio.actors.runtime import open_runtime
 from agentrio.domain.events import CallProgress, TextDelta
 from agentrio.testing.loopback import Exchange, ModelServer, open_model_server
 
-from ..command import INTERRUPTED
+from ..command import BY_SIGNAL
 from .cast import KEEPER, STEERING, STORY, WEATHER, read_recording, recorded, recording_for, weather_agent
 from .tempo import Tempo
 from .view import Scene, Stop, View
@@ -155,25 +155,29 @@ SCENES: tuple[Callable[[Stage], Awaitable[None]], ...] = (side_by_side, stopped,
 
 
 class Interrupts:
-    """Ctrl-C: the first stops the open run, the second leaves."""
+    """Ctrl-C: the first stops the open run, the second leaves. SIGTERM and a closed terminal leave at once."""
 
     def __init__(self, view: View) -> None:
         self._view = view
         self.stage: Stage | None = None
-        self.left: bool = False
+        self.left: int | None = None
+        """By which signal, if any."""
 
     async def run(
         self, play: trio.CancelScope, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Until cancelled, or the second Ctrl-C has cancelled the play."""
-        with trio.open_signal_receiver(signal.SIGINT) as signals:
+        """Until cancelled, or the play is."""
+        others = (signal.SIGTERM, signal.SIGHUP)
+        taken = [number for number in others if signal.getsignal(number) != signal.SIG_IGN]  # nohup ignores one
+        with trio.open_signal_receiver(signal.SIGINT, *taken) as signals:
             task_status.started()
-            await anext(signals)
-            hit = self.stage is not None and self.stage.stop("Ctrl-C")
-            what = "Ctrl-C stops the open run" if hit else "Ctrl-C: no run was open"
-            self._view.note(f"{what}; the demo goes on. Once more leaves it.")
-            await anext(signals)
-            self.left = True
+            number = await anext(signals)
+            if number == signal.SIGINT:
+                hit = self.stage is not None and self.stage.stop("Ctrl-C")
+                what = "Ctrl-C stops the open run" if hit else "Ctrl-C: no run was open"
+                self._view.note(f"{what}; the demo goes on. Once more leaves it.")
+                number = await anext(signals)
+            self.left = number
             play.cancel()
 
 
@@ -188,7 +192,7 @@ async def perform(view: View, tempo: Tempo, play: Play | None = None) -> int:
             await nursery.start(interrupts.run, nursery.cancel_scope)
             await (play or _play)(view, tempo, interrupts)
             nursery.cancel_scope.cancel()
-    return INTERRUPTED if interrupts.left else 0
+    return 0 if interrupts.left is None else BY_SIGNAL + interrupts.left
 
 
 async def _play(view: View, tempo: Tempo, interrupts: Interrupts) -> None:

@@ -76,6 +76,10 @@ class Terminal:
         """What `kill` sends."""
         self._process.send_signal(number)
 
+    def resize(self, columns: int) -> None:
+        """Make the window as wide as that."""
+        termios.tcsetwinsize(self._master, (40, columns))
+
     def settings(self) -> list[Any]:
         """How the terminal is set, as `termios` has it."""
         return termios.tcgetattr(self._master)

@@ -212,6 +212,16 @@ def test_thinking_is_folded_and_can_be_shown(tmp_path: Path) -> None:
             assert shown.leave() == 0
 
 
+def test_the_count_of_thinking_is_drawn_over_in_a_narrow_terminal(tmp_path: Path) -> None:
+    """A line that wraps would be drawn anew below itself with each word that is thought."""
+    reply = TextReply("Noon.", thinking="The moon says noon.")
+    with model_server(tmp_path, reply) as server, chatting(tmp_path, server, wire="anthropic") as shown:
+        shown.resize(columns=12)
+        shown.type("When?\n")
+        assert "\r[thinking: \x1b[K" in shown.read_next("Noon.")
+        assert shown.leave() == 0
+
+
 def test_a_model_does_not_drive_the_terminal(tmp_path: Path) -> None:
     """Control characters in an answer are shown as replaced in a terminal; a pipe gets what was said."""
     replies = [TextReply(["a\x1b]52;c;x\x07b\tc\n"])] * 2
@@ -224,12 +234,13 @@ def test_a_model_does_not_drive_the_terminal(tmp_path: Path) -> None:
         assert run(*chat_at(server), said="?").stdout == "a\x1b]52;c;x\x07b\tc\n"
 
 
-def test_a_terminal_that_draws_nothing_gets_plain_lines(tmp_path: Path) -> None:
-    """With TERM=dumb there are no colours, and no line is drawn over."""
+@pytest.mark.parametrize("term", ["dumb", ""])
+def test_a_terminal_that_draws_nothing_gets_plain_lines(tmp_path: Path, term: str) -> None:
+    """With TERM=dumb, or none, there are no colours, and no line is drawn over."""
     reply = TextReply("Noon.", thinking="hm")
     with (
         model_server(tmp_path, reply) as server,
-        chatting(tmp_path, server, wire="anthropic", redirect="", TERM="dumb") as shown,
+        chatting(tmp_path, server, wire="anthropic", redirect="", TERM=term) as shown,
     ):
         shown.type("When?\n")
         assert "[thinking: 2 characters]\r\n" in shown.read_next("Noon.")

@@ -147,7 +147,10 @@ class TextView:
         if self.show_thinking:
             self._write(text, DIM)
         elif self._is_live:
-            self._write(f"\r[thinking: {self._thought} characters]{TO_END_OF_LINE}", DIM, safe=True)
+            told = f"[thinking: {self._thought} characters]"[
+                : _width(self._notes) - 1
+            ]  # a line of two is not drawn over
+            self._write(f"\r{told}{TO_END_OF_LINE}", DIM, safe=True)
 
     def _end_lines(self) -> None:
         self._end_thinking()
@@ -177,7 +180,15 @@ class TextView:
     @property
     def _is_live(self) -> bool:
         """Whether a line can be drawn over."""
-        return self._notes.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        return self._notes.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
+
+
+def _width(terminal: TextIO) -> int:
+    """Its columns; 80 where it does not know them."""
+    try:
+        return os.get_terminal_size(terminal.fileno()).columns or 80
+    except OSError:
+        return 80
 
 
 def told_retry(event: ev.Retrying) -> str:

@@ -119,6 +119,18 @@ def test_a_loop_that_is_held_up_can_be_left(tmp_path: Path, number: int) -> None
         assert code == -number
 
 
+def test_a_loop_that_is_held_up_ends_with_its_terminal(tmp_path: Path) -> None:
+    """A while after it was closed: there is nobody any more who could press a key."""
+    hurry = "from agentrio.cli.chat import interrupts\ninterrupts.LAST_WORDS = 0.1\n"
+    (tmp_path / "stone.py").write_text(hurry + BLOCKS)
+    call = CallsReply([Call("block", {})])
+    with model_server(tmp_path, call) as server, chatting(tmp_path, server, "--tools", "stone:block") as shown:
+        shown.type("Go.\n")
+        shown.read_next("blocked")
+        shown.signal(signal.SIGHUP)
+        assert shown.wait() == -signal.SIGALRM
+
+
 def test_the_terminal_is_in_order_while_a_tool_holds_up_the_end(tmp_path: Path) -> None:
     """The next signal ends the process, and would leave it as it is."""
     (tmp_path / "boat.py").write_text(TOOLS)

@@ -14,6 +14,7 @@ import trio
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 MOST_UNTAKEN = {signal.SIGINT: 2}  # the first stops the run and the second leaves; of the others one is enough
+LAST_WORDS = 10.0  # seconds to end in order in when the terminal is gone: nobody is there to press once more
 
 
 @attrs.define(eq=False)
@@ -51,6 +52,8 @@ class Interrupts:
 
     def _count(self, number: int) -> None:
         """Called in the middle of whatever the main thread does."""
+        if number == signal.SIGHUP:
+            signal.setitimer(signal.ITIMER_REAL, LAST_WORDS)  # SIGALRM ends the process
         self._untaken[number] += 1
         if self._untaken[number] > MOST_UNTAKEN.get(signal.Signals(number), 1):
             kill(number)

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import os
+import resource
 import signal
 import sys
 from contextlib import AbstractAsyncContextManager
@@ -195,6 +196,28 @@ def test_a_file_that_no_session_can_go_on_from_is_refused(tmp_path: Path, text: 
     assert done.outcome is None
     assert done.note.startswith(f"{file} holds no conversation: ")
     assert len(done.note) < 500
+
+
+def test_a_conversation_is_saved_whole_or_not_at_all(tmp_path: Path) -> None:
+    """A full disk does not take the earlier one with it; a link stays a link, a mode the same, a device works."""
+    file, link = tmp_path / "talk.json", tmp_path / "link"
+    file.write_text("earlier")
+    file.chmod(0o600)
+    link.symlink_to(file)
+    talked = Talked(Session("s" * 100, "chat"), Usage())
+    found = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50, found[1]))
+    try:
+        told = perform(Command("save", str(link)), talked).note
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, found)
+    assert told == f"can't write {link}: File too large"
+    assert file.read_text() == "earlier"
+    assert perform(Command("save", str(link)), talked).note.startswith("0 messages are in")
+    assert Session.from_json(file.read_bytes()) == talked.value
+    assert (link.is_symlink(), file.stat().st_mode & 0o777) == (True, 0o600)
+    assert len(list(tmp_path.iterdir())) == 2
+    assert perform(Command("save", "/dev/null"), talked).note == "0 messages are in /dev/null"
 
 
 @pytest.mark.parametrize("command", ["save", "load"])

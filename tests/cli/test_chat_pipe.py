@@ -177,7 +177,9 @@ def test_any_server_of_the_wire_can_be_talked_to(tmp_path: Path) -> None:
     with model_server(tmp_path, TextReply("Hello.")) as server:
         done = run("chat", "--model", "compatible:any", "--base-url", f"{server.base_url}/v1", said="Hello?")
     assert (done.returncode, done.stdout) == (0, "Hello.\n")
-    assert run("chat", "--model", "compatible:any", said="Hello?").returncode == 2
+    done = run("chat", "--model", "compatible:any", said="Hello?")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "compatible has no address of its own; say with --base-url where any is served" in done.stderr
 
 
 def test_a_fallback_answers_where_the_model_is_gone(tmp_path: Path) -> None:

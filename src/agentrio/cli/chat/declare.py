@@ -79,7 +79,9 @@ def _account(options: Namespace) -> dict[str, str]:
 def _model(name: str, given: dict[str, str]) -> Model:
     """The model of that name. Of a server without an address of its own it can be told with one."""
     provider, _, rest = name.partition(":")
-    if "base_url" in given and rest and provider in _without_address():
+    if rest and provider in _without_address():
+        if "base_url" not in given:
+            raise Refusal(f"{provider} has no address of its own; say with --base-url where {rest} is served", USAGE)
         from agentrio.providers.openai_chat import OpenAIChat
 
         return OpenAIChat(rest, preset=provider, base_url=given["base_url"], api_key=given.get("api_key"))

@@ -5,7 +5,9 @@ They are functions of the conversation. Some read or write a file, so they are c
 
 from __future__ import annotations
 
+import os
 import secrets
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
@@ -90,10 +92,26 @@ def _save(talked: Talked, name: str) -> Done:
     if not name:
         return Done("/save needs the name of a file")
     try:
-        Path(name).expanduser().write_text(talked.value.to_json(), encoding="utf-8")
+        _write(Path(name).expanduser(), talked.value.to_json())
     except (OSError, RuntimeError, ValueError) as wrong:  # no such user's home; a name that no file can have
         return Done(f"can't write {name}: {_why(wrong)}")
     return Done(f"{len(talked.value.messages)} messages are in {name}")
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file whole or not at all: on a full disk what it held before is worth more than half of the new text."""
+    file = file.resolve()  # a link stays one
+    if file.exists() and not file.is_file():  # a device, a pipe
+        file.write_text(text, encoding="utf-8")
+        return
+    new = file.with_name(f".agentrio-{os.getpid()}")
+    try:
+        new.write_text(text, encoding="utf-8")
+        if file.exists():
+            shutil.copymode(file, new)
+        new.replace(file)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def _load(talked: Talked, name: str) -> Done:

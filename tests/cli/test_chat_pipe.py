@@ -16,7 +16,7 @@ import pytest
 from agentrio.cli import main
 from agentrio.domain.codec import from_data
 from agentrio.domain.events import Event, RunEnded, RunStarted
-from agentrio.testing import Call, CallsReply, ErrorReply, TextReply, digest
+from agentrio.testing import Call, CallsReply, ErrorReply, RawReply, TextReply, digest
 from tests.cli.chatting import STORY, TOOLS, WITHOUT_KEYS, chat_at
 from tests.cli.support import AGENTRIO, PATIENCE, Server, model_server, run
 
@@ -129,6 +129,7 @@ def test_json_prints_every_event(tmp_path: Path) -> None:
         (ErrorReply(401, message="no such key"), 1, "no such key"),
         (TextReply(["I can't."], stop_reason="refusal"), 1, "agentrio: refused"),
         (ErrorReply(429, headers={"retry-after": "3600"}), 69, "agentrio: error: "),
+        (RawReply(b"<html></html>", content_type="text/html"), 1, "answered with a web page, not as a model's server"),
     ],
 )
 def test_a_failed_answer_is_told_by_the_exit_code(tmp_path: Path, reply: Any, code: int, says: str) -> None:

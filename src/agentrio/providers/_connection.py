@@ -48,9 +48,14 @@ class Connection:
         try:
             if not response.is_success:
                 raise redacted(await read_failure(response, reader, self._clock), secrets)
-            kind = response.headers.get("content-type", "").partition(";")[0]
+            kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind == "text/html":
+                raise ProviderError(
+                    f"{self.host} answered with a web page, not as a model's server; is the base URL right?",
+                    code="invalid_request",
+                )
             of_stream, of_body = assemblers
-            assembler = of_body() if kind.strip().lower().endswith("json") else of_stream()
+            assembler = of_body() if kind.endswith("json") else of_stream()
             yield ResponseStream(reader, assembler, timeouts.idle, Pricing(tariff), secrets)
         finally:
             await close_response(response, reader)  # noqa: ASYNC102  # it holds the shield, and its deadline

@@ -250,6 +250,7 @@ def test_the_last_ctrl_c_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> No
     [
         ([signal.SIGINT] * 3, ["stop", "stop", "killed by 2"], signal.SIGINT),
         ([signal.SIGTERM, signal.SIGINT], ["killed by 2"], signal.SIGTERM),
+        ([signal.SIGHUP, signal.SIGHUP], [], signal.SIGHUP),
         ([signal.SIGINT, signal.SIGTERM, signal.SIGTERM], ["stop", "killed by 15"], signal.SIGTERM),
     ],
 )

@@ -13,7 +13,7 @@ import attrs
 import trio
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-MOST_UNTAKEN = {signal.SIGINT: 2}  # the first stops the run and the second leaves; of the others one is enough
+MOST_UNTAKEN = {signal.SIGINT: 2, signal.SIGTERM: 1}  # the first Ctrl-C stops the run, the second leaves
 LAST_WORDS = 10.0  # seconds to end in order in when the terminal is gone: nobody is there to press once more
 
 
@@ -22,8 +22,9 @@ class Interrupts:
     """The first stops the open run; the next one, or one without a run, cancels ``scope``; one more ends the process.
 
     SIGTERM cancels ``scope`` at once: the terminal is put in order, which the signal alone would leave without echo.
-    So does SIGHUP, for tools that are at work when the terminal is closed. ``stop`` says whether there was a run to
-    stop that was not stopped before; ``left``, by which signal, if any.
+    So does SIGHUP, for tools that are at work when the terminal is closed; it comes from the kernel and from the shell,
+    so the second one means no more than the first. ``stop`` says whether there was a run to stop that was not stopped
+    before; ``left``, by which signal, if any.
 
     A loop that is held up, by a tool that blocks it or an output that nobody reads, takes no signals. One more than it
     would have needed ends the process.
@@ -45,17 +46,19 @@ class Interrupts:
             async for number in signals:
                 self._untaken.clear()
                 if self.left is not None:
-                    kill(number)
+                    if number != signal.SIGHUP:
+                        kill(number)
                 elif number != signal.SIGINT or not self.stop():
                     self.left = number
                     self.scope.cancel()
 
     def _count(self, number: int) -> None:
         """Called in the middle of whatever the main thread does."""
-        if number == signal.SIGHUP:
-            signal.setitimer(signal.ITIMER_REAL, LAST_WORDS)  # SIGALRM ends the process
         self._untaken[number] += 1
-        if self._untaken[number] > MOST_UNTAKEN.get(signal.Signals(number), 1):
+        most = MOST_UNTAKEN.get(signal.Signals(number))
+        if most is None:
+            signal.setitimer(signal.ITIMER_REAL, LAST_WORDS)  # SIGALRM ends the process
+        elif self._untaken[number] > most:
             kill(number)
 
 

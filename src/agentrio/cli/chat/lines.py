@@ -202,8 +202,8 @@ class PlainLines:
 
     def _read(self) -> Line:
         # os.read, not sys.stdin: a thread left behind inside sys.stdin would hold its lock, and the exit would hang.
+        self._reads = True  # before there is a prompt to see: who sees it may end the chat at once
         print(PROMPT, end="", file=sys.stderr, flush=True)
-        self._reads = True
         line = bytearray()
         while not line.endswith(b"\n"):
             data = os.read(0, 65536)  # a terminal hands over one line, or the piece of it before a Ctrl-D

@@ -60,6 +60,7 @@ def test_kill_stops_the_answer(tmp_path: Path) -> None:
         shown.type("A story.\n")
         shown.read_next("And then. ")
         shown.signal(signal.SIGTERM)
+        shown.read_next("[stopped; what was said is kept]")
         assert shown.wait() == 143
         assert server.record("disconnect=1")[0]["ended"] == "client_closed"
     assert shown.shown.endswith("\n")
@@ -179,7 +180,8 @@ def test_many_lines_that_are_pasted_are_one_message(tmp_path: Path) -> None:
     assert said == [text, text]
 
 
-def test_a_json_line_in_a_stopped_run_is_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_json_line_in_a_stopped_run_is_whole(tmp_path: Path, number: int, code: int) -> None:
     """Programs read to the end, whoever stopped it: each line is JSON, and the last tells the end."""
     with model_server(tmp_path, STORY) as server:
         command = [*AGENTRIO, *chat_at(server, "--json")]
@@ -190,9 +192,9 @@ def test_a_json_line_in_a_stopped_run_is_whole(tmp_path: Path) -> None:
             process.stdin.write("A story.")
             process.stdin.close()
             lines = [process.stdout.readline() for _ in range(8)]
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             lines += process.stdout.read().splitlines()
-            assert process.wait(PATIENCE) == 130
+            assert process.wait(PATIENCE) == code
     events = [json.loads(line) for line in lines]
     assert events[-1]["type"] == "run_ended"
     assert events[-1]["result"]["status"] == "cancelled"

@@ -41,16 +41,20 @@ class Interrupts:
         if not taken:
             task_status.started()
             return
-        with trio.open_signal_receiver(*taken) as signals, _told_first(taken, self._count):
-            task_status.started()
-            async for number in signals:
-                self._untaken.clear()
-                if self.left is not None:
-                    if number != signal.SIGHUP:
-                        kill(number)
-                elif number != signal.SIGINT or not self.stop():
-                    self.left = number
-                    self.scope.cancel()
+        try:
+            with trio.open_signal_receiver(*taken) as signals, _told_first(taken, self._count):
+                task_status.started()
+                async for number in signals:
+                    self._untaken.clear()
+                    if self.left is not None:
+                        if number != signal.SIGHUP:
+                            kill(number)
+                    elif number != signal.SIGINT or not self.stop():
+                        self.left = number
+                        self.scope.cancel()
+        finally:
+            if self.left == signal.SIGHUP:
+                signal.setitimer(signal.ITIMER_REAL, 0)  # it did end in order
 
     def _count(self, number: int) -> None:
         """Called in the middle of whatever the main thread does."""

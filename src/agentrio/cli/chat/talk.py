@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 import attrs
 import trio
 
-from agentrio.actors.handle import SessionHandle
+from agentrio.actors.handle import SETTLED, RunStream, SessionHandle
 from agentrio.actors.runtime import Runtime, open_runtime
+from agentrio.actors.supervise import shielded
 from agentrio.agent.agent import Agent
 from agentrio.domain.errors import DeclarationError
 from agentrio.domain.session import Session
@@ -113,10 +114,19 @@ class Talk:
                 run = await stack.enter_async_context(session.run(text))
             except ValueError as wrong:
                 raise Refusal(str(wrong), USAGE) from wrong
-            async for event in run:
-                self.view.event(event)
+            try:
+                await self._show(run)
+            except trio.Cancelled:  # who is told to end tells the run's end, too
+                run.stop(reason="the chat was left")
+                with shielded(self.agent.limits.stop_grace + SETTLED):
+                    await self._show(run)  # noqa: ASYNC102  # shielded, by our helper
+                raise
         self.usage += run.result.usage + run.result.discarded
         return run.result
+
+    async def _show(self, run: RunStream) -> None:
+        async for event in run:
+            self.view.event(event)
 
     async def _command(self, session: SessionHandle, command: Command) -> Outcome | None:
         done = await trio.to_thread.run_sync(perform, command, Talked(session.value, self.usage))

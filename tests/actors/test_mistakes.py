@@ -354,6 +354,7 @@ async def test_what_only_looks_like_a_part_is_refused(content: Any) -> None:
         ((), "the message is empty"),
         (Text(""), "the message is empty"),
         ((Text(" "), Text("")), "the message is empty"),
+        ("\0 \0", "the message is empty"),
         (Image("not base64!", "image/png"), "the data of the image is not base64"),
         (File("not base64!", "text/plain"), "the data of the file is not base64"),
         (Image("aGk=", "text/html"), "an image has the media type 'text/html'"),

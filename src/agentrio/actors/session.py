@@ -388,7 +388,7 @@ def checked(content: object, max_bytes: int) -> Any:
                 f"a user message holds text, images and files, not {article(part)}; give a str, a Text, Image or File, "
                 "or a tuple of them"
             )
-    if all(isinstance(part, Text) and not part.text.strip() for part in parts):
+    if all(isinstance(part, Text) and not part.text.replace("\0", "").strip() for part in parts):  # NUL is never sent
         raise ValueError("the message is empty; give it some text")
     try:
         check_images(parts, max_bytes=max_bytes, max_images=len(parts))

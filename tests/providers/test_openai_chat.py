@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
 import httpx2
 import openai
 import pytest
@@ -140,6 +141,16 @@ async def test_what_the_environment_has_and_can_be_nothing_is_a_typed_error(
     assert error.code == "not_provisioned"
     assert error.message.startswith(variable)
     assert KEY not in error.message
+
+
+async def test_an_address_of_a_preset_that_is_none_is_a_typed_error() -> None:
+    """It is the preset's fault, and no variable's."""
+    mine = attrs.evolve(preset("ollama"), name="mine", base_url="http://[::1")
+    error = await refused(OpenAIChat("m", preset=mine))
+    assert (error.code, error.message) == (
+        "not_provisioned",
+        "The base URL of mine is 'http://[::1'; it is no URL (Invalid IPv6 URL).",
+    )
 
 
 async def test_azure_has_the_deployment_in_its_path(monkeypatch: pytest.MonkeyPatch) -> None:

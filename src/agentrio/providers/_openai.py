@@ -127,7 +127,8 @@ def _environment_fault(account: Account) -> str | None:
     if key is not None and not is_key(key) and not _has_own_credential(account):
         return f"{' or '.join(account.server.key_env)} {NO_KEY}, such as a space or the end of a line."
     fault = None if address is None else address_fault(address)
-    return fault and f"{' or '.join(account.server.url_env)} {fault}"
+    told = account.server.url_env if _first_set(account.server.url_env) else (f"The base URL of {account.server.name}",)
+    return fault and f"{' or '.join(told)} {fault}"
 
 
 def _is_sdk_client(account: Account) -> bool:

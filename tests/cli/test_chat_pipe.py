@@ -129,7 +129,7 @@ def test_json_prints_every_event(tmp_path: Path) -> None:
         (ErrorReply(401, message="no such key"), 1, "no such key"),
         (TextReply(["I can't."], stop_reason="refusal"), 1, "agentrio: refused"),
         (ErrorReply(429, headers={"retry-after": "3600"}), 69, "agentrio: error: "),
-        (RawReply(b"<html></html>", content_type="text/html"), 1, "answered with a web page, not as a model's server"),
+        (RawReply(b"<html></html>", content_type="text/html"), 69, "answered with a web page, not as a model's server"),
     ],
 )
 def test_a_failed_answer_is_told_by_the_exit_code(tmp_path: Path, reply: Any, code: int, says: str) -> None:

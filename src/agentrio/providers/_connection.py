@@ -52,7 +52,7 @@ class Connection:
             if kind == "text/html":
                 raise ProviderError(
                     f"{self.host} answered with a web page, not as a model's server; is the base URL right?",
-                    code="invalid_request",
+                    code="dependency_failed",
                 )
             of_stream, of_body = assemblers
             assembler = of_body() if kind.endswith("json") else of_stream()

@@ -176,6 +176,7 @@ LEFT_TO_H11 = {
     "a length told twice in one": b"HTTP/1.1 200 OK\r\ncontent-length: 3, 3\r\n\r\n{}\n",
     "a length on a line of its own": b"HTTP/1.1 200 OK\r\ncontent-length:\r\n 3\r\n\r\n{}\n",
     "a length where there is no body": b"HTTP/1.1 204 No Content\r\ncontent-length: 300\r\n\r\n",
+    "chunked where there is no body": HEAD.replace(b"200 OK", b"204 No Content"),
     "no length where there is no body": b"HTTP/1.1 304 Not Modified\r\n\r\n",
     "chunked on a line of its own": HEAD.replace(b"g: ", b"g:\r\n ") + chunked(b"ab"),
     "spaces behind a size": HEAD + b"2 \r\nab\r\n0\r\n\r\n",

@@ -81,10 +81,11 @@ class ChunkMerger:
     def _behind(self, head: bytes) -> Literal["head", "size", "anything"]:
         if head.startswith(_INFORMATIONAL):
             return "head"
-        if _CHUNKED.search(head):
+        bodiless = _BODILESS.match(head)
+        if not bodiless and _CHUNKED.search(head):
             return "size"
-        length = _LENGTH.search(head)
-        if length is None or _BODILESS.match(head):
+        length = None if bodiless else _LENGTH.search(head)
+        if length is None:
             self.surplus = True
         else:
             self._left = int(length[1])

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
+from agentrio.domain.history import answerable, normalise_history
 from agentrio.domain.messages import Message, ModelTag, user_message
 from agentrio.domain.parts import (
     CallError,
@@ -188,6 +189,6 @@ def histories(draw: Draw, tags: list[ModelTag]) -> list[Message]:
     messages = messages[draw(st.integers(0, 2)) :]
     if messages and draw(st.booleans()):
         messages.pop()
-    if draw(st.booleans()):
+    if draw(st.booleans()) or not answerable(normalise_history(messages)):
         messages.append(user_message("last", "Go on."))
     return [user_message("first", "Hi."), *messages] if draw(st.booleans()) or not messages else messages

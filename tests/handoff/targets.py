@@ -47,18 +47,20 @@ def _request(history: list[Message]) -> ModelRequest:
     return ModelRequest("s", normalise_history(history))
 
 
-def anthropic() -> Model:
-    """Claude."""
-    tag = ModelTag("anthropic", "messages", "claude-sonnet-5")
+def anthropic(name: str = "claude-sonnet-5", *, prefill: bool = False) -> Model:
+    """Claude, which from 4.6 on takes no beginning of an answer."""
+    tag = ModelTag("anthropic", "messages", name)
     options = anthropic_request.MessagesOptions(tag)
-    return Model(tag, "messages", lambda request: anthropic_request.encode_request(request, options))
+    demands = Demands(prefill=prefill)
+    return Model(tag, "messages", lambda request: anthropic_request.encode_request(request, options), demands)
 
 
 def responses(provider: str = "openai") -> Model:
     """A model of the Responses wire."""
     tag = ModelTag(provider, "responses", "gpt-5.2")
     options = responses_request.ResponsesOptions(Target(tag))
-    return Model(tag, "responses", lambda request: responses_request.encode_request(request, options))
+    demands = Demands(prefill=False)
+    return Model(tag, "responses", lambda request: responses_request.encode_request(request, options), demands)
 
 
 def chat(provider: str) -> Model:
@@ -79,6 +81,7 @@ def chat_demands(dialect: Dialect, *, extensions: bool) -> Demands:
         call_content=dialect.empty_content,
         answer_before_user=dialect.answer_before_user,
         reasoning_field=dialect.reasoning_required,
+        prefill=dialect.prefix_last,
         prefix_last=dialect.prefix_last,
         extensions=extensions,
     )
@@ -86,6 +89,7 @@ def chat_demands(dialect: Dialect, *, extensions: bool) -> Demands:
 
 MODELS: Mapping[str, Model] = {
     "anthropic": anthropic(),
+    "anthropic-old": anthropic("claude-sonnet-4-5", prefill=True),
     **{f"responses-{name}": responses(name) for name in presets()},
     **{f"chat-{name}": chat(name) for name in presets()},
 }

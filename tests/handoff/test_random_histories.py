@@ -46,7 +46,8 @@ def test_every_server_takes_every_history(history: list[Message]) -> None:
 def test_an_answer_at_the_end_has_no_space_there_that_only_shows_on_the_wire() -> None:
     """NUL characters go when it is encoded, and may have hidden some."""
     for model in MODELS.values():
-        history = [user_message("u", "Hi."), Message("a", "assistant", (Text("x \0 \0"),), model.tag)]
+        stopped = Message("a", "assistant", (Text("x \0 \0"),), model.tag, interrupted=True)
+        history = [user_message("u", "Hi."), stopped]
         assert model.problems(history) == []
 
 

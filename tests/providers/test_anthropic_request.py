@@ -18,6 +18,7 @@ from agentrio.domain.parts import CallError, File, Image, RawBlock, Text, Thinki
 from agentrio.domain.render import ModelRequest, SystemBlock, ThinkingLevel, ToolSpec, shorten
 from agentrio.providers.wire.anthropic_request import Cache, MessagesOptions, encode_request
 from agentrio.providers.wire.anthropic_thinking import claude_version
+from agentrio.providers.wire.common import GO_ON
 from agentrio.testing.validators import Demands, validate
 
 TAG = ModelTag("anthropic", "messages", "claude-sonnet-5")
@@ -288,6 +289,43 @@ def test_an_odd_id_of_a_servers_call_is_no_obstacle(id: object) -> None:
     use = RawBlock("server_tool_use", json.dumps({"type": "server_tool_use", "id": id}))
     found = RawBlock("web_search_tool_result", json.dumps({"type": "web_search_tool_result", "tool_use_id": id}))
     assert turns(HI, said(use, found, Text("b")), user_message("u2", "x"))[1][1][-1] == text("b")
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking", "begins"),
+    [
+        ("claude-sonnet-4-5-20250929", None, True),
+        ("claude-sonnet-4-5-20250929", "off", True),
+        ("claude-sonnet-4-5-20250929", "low", False),
+        ("claude-opus-4-6", None, False),
+        ("claude-sonnet-5", "off", False),
+        ("qwen3", None, False),
+    ],
+)
+def test_the_rest_of_a_stopped_answer_is_asked_for_where_no_model_goes_on_with_it(
+    model: str, thinking: ThinkingLevel | None, begins: bool
+) -> None:
+    """Claude from 4.6 on takes no beginning of an answer, and none does while it thinks. No history holds the question.
+
+    An answer that only paused is continued as it is.
+    """
+    tag = attrs.evolve(TAG, model=model)
+    options = MessagesOptions(tag, "short")
+    whole = said(Text("a \n"), RawBlock("server_tool_use", '{"type":"server_tool_use","id":"srvtoolu_1"}'), model=tag)
+    paused = body(HI, whole, options=options, thinking=thinking)["messages"]
+    assert [turn["role"] for turn in paused] == ["user", "assistant"]
+    assert len(paused[-1]["content"]) == 2
+    stopped = body(HI, attrs.evolve(whole, interrupted=True), options=options, thinking=thinking)["messages"]
+    foreign = body(HI, attrs.evolve(whole, model=OTHER), options=options, thinking=thinking)["messages"]
+    if begins:
+        assert stopped == paused
+        assert foreign[1:] == [{"role": "assistant", "content": [text("a")]}]
+        return
+    for told in (stopped, foreign):
+        assert told[1:] == [
+            {"role": "assistant", "content": [text("a \n")]},
+            {"role": "user", "content": [text(GO_ON)]},
+        ]
 
 
 def test_the_first_turn_is_always_the_users() -> None:

@@ -21,6 +21,7 @@ from agentrio.providers.wire.chat_dialect import Dialect
 from agentrio.providers.wire.chat_history import ATTACHED, NO_OUTPUT, SEE_BELOW
 from agentrio.providers.wire.chat_request import ChatOptions, encode_request
 from agentrio.providers.wire.chat_thinking import is_reasoning, thinking_fields
+from agentrio.providers.wire.common import GO_ON
 from agentrio.providers.wire.json import encode
 
 TAG = ModelTag("server", "chat", "m")
@@ -318,6 +319,22 @@ def test_arguments_are_sent_as_written_where_a_server_can_parse_them(text: str, 
     """Servers parse them and fail on what is no JSON."""
     found = sent(said(call(arguments=text, parsed=parsed)), results(ToolResult("c1", "f", "succeeded")))[0]
     assert found["tool_calls"][0]["function"]["arguments"] == wire
+
+
+@pytest.mark.parametrize("told", [{"interrupted": True}, {"model": FOREIGN}], ids=["stopped", "another's"])
+def test_the_rest_of_an_answer_at_the_end_is_asked_for(told: dict[str, Any]) -> None:
+    """Most servers refuse a request that ends in an answer where their models think. No history holds the question."""
+    begun = attrs.evolve(said(Text("a \n")), **told)
+    assert sent(user_message("u", "b"), begun) == [
+        {"role": "user", "content": "b"},
+        {"role": "assistant", "content": "a \n"},
+        {"role": "user", "content": GO_ON},
+    ]
+    assert sent(user_message("u", "b"), begun, dialect=Dialect(prefix_last=True))[1:] == [
+        {"role": "assistant", "content": "a", "prefix": True}
+    ]
+    calls = attrs.evolve(said(call()), **told)
+    assert len(sent(calls, results(ToolResult("c1", "f", "succeeded")))) == 2
 
 
 def test_j02_an_answer_at_the_end_loses_trailing_space() -> None:

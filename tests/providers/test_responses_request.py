@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from agentrio.domain.messages import Message, ModelTag, user_message
 from agentrio.domain.parts import CallError, File, Image, RawBlock, Text, Thinking, ToolCall, ToolResult
 from agentrio.domain.render import ModelRequest, SystemBlock, ThinkingLevel, ToolSpec
+from agentrio.providers.wire.common import GO_ON
 from agentrio.providers.wire.responses_assembler import Assembler
 from agentrio.providers.wire.responses_history import Target
 from agentrio.providers.wire.responses_request import Cache, ResponsesOptions, effort_of, encode_request
@@ -112,6 +113,14 @@ def test_a_conversation_is_pinned_to_the_byte() -> None:
         b'{"id":"fc_1","type":"function_call","status":"completed","call_id":"call_1","name":"f",'
         b'"arguments":"{\\"x\\": 1}"},{"type":"function_call_output","call_id":"call_1","output":"ok"}],'
     )
+
+
+@pytest.mark.parametrize("told", [{"interrupted": True}, {"model": OTHER}], ids=["stopped", "another's"])
+def test_the_rest_of_an_answer_at_the_end_is_asked_for(told: dict[str, Any]) -> None:
+    """The wire has no beginning of an answer, and servers of thinking models refuse one. No history holds it."""
+    assert items(HI, attrs.evolve(said(Text("a \n")), **told))[2:] == [{"role": "user", "content": GO_ON}]
+    assert len(items(HI, said(Text("a \n")))) == 2
+    assert len(items(HI, attrs.evolve(said(called("c1")), **told), results(returned("c1")))) == 3
 
 
 def test_limits_come_from_the_request_first() -> None:

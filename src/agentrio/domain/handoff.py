@@ -34,6 +34,14 @@ def for_model(
     return memoised(message, key, lambda it: _adapt(it, own, images, files, thinking))
 
 
+def only_paused(answer: Message, tag: ModelTag) -> bool:
+    """Whether an answer at the end of a history is a whole one of the model ``tag``, which then only paused.
+
+    It is sent as it is, to be continued. Of one that was stopped, or that another model gave, the rest is asked for.
+    """
+    return answer.model == tag and not answer.interrupted
+
+
 def _adapt(message: Message, own: bool, images: bool, files: bool, thinking: ForeignThinking) -> Message:
     parts = tuple(
         kept

@@ -4,8 +4,9 @@ Neighbours of one role are one turn: tool results and the user's text that follo
 after a pause. What was written by the same model goes back as it was: signed reasoning, redacted blocks and blocks of
 the server's own, in their places. Of another model, readable reasoning is labelled text, and such blocks are left out.
 
-Rules of the API that are held here: the first turn is the user's, an answer does not end in reasoning, a call of a
-server's tool has its result unless the answer is still to be continued, and a result has its call before it.
+Rules of the API that are held here: the first turn is the user's, and so is the last, unless the model goes on with
+what it had begun; an answer does not end in reasoning; a call of a server's tool has its result unless the answer is
+still to be continued; and a result has its call before it.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from typing import Any, Literal, TypeAlias, assert_never
 import attrs
 import msgspec
 
-from agentrio.domain.handoff import for_model
+from agentrio.domain.handoff import for_model, only_paused
 from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 
 from .call_ids import CallIds
-from .common import call_name, string
+from .common import GO_ON, call_name, string
 from .files import file_text, left_out
 from .json import encode, encode_text, says, trimmed
 
@@ -35,6 +36,7 @@ _CLOSE = b"]}"
 SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 SERVER_RESULT = "_tool_result"  # how the types of their results end
 _BEFORE = _OPEN["user"] + encode({"type": "text", "text": "[What was said before is not shown.]"}) + b"]},"
+_GO_ON = encode({"type": "text", "text": GO_ON})
 _UNFINISHED = Text("[A tool of the server was called, and gave no result.]")
 
 
@@ -115,15 +117,21 @@ class Turns:
         first = next(part for part, it in parts if _block(part, it.model == self._tag, it.model, self._ids))
         return isinstance(first, Thinking)
 
-    def pieces(self, mark: bytes | None) -> list[bytes]:
-        """What is to be joined. ``mark`` ends a last user turn's last block; a last answer loses trailing space.
+    def pieces(self, mark: bytes | None, *, begun: bool) -> list[bytes]:
+        """What is to be joined. ``mark`` ends a last user turn's last block.
 
-        A last answer may be continued, so calls of the server's tools may still get their results.
+        A last answer loses trailing space; or, unless ``begun`` says that the model goes on with one, the user asks for
+        the rest of it. One that paused is always sent as it is: calls of the server's tools may still get their
+        results.
         """
         if self._role is None:
             return []
-        told, fragments = self._left(_uncalled(self._told, self._called))
+        over = self._role == "assistant" and not begun and not only_paused(self._told[-1], self._tag)
+        dropped = _uncalled(self._told, self._called)
+        told, fragments = self._left(dropped | _unanswered(self._told) if over else dropped)
         turn = b",".join(fragments)
+        if over:
+            return [*self._pieces, _OPEN["assistant"], turn, b"]},", _OPEN["user"], _GO_ON, _CLOSE]
         if self._role == "user":
             turn = turn if mark is None else turn[:-1] + mark
         elif (ended := _trimmed(told[-1])) is not told[-1]:

@@ -19,7 +19,7 @@ from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest, SystemBlock, ThinkingLevel, ToolSpec
 
 from .anthropic_history import Turns
-from .anthropic_thinking import is_adaptive, thinking_fields
+from .anthropic_thinking import is_adaptive, takes_beginning, thinking_fields
 from .json import encode
 
 Cache: TypeAlias = Literal["none", "short", "long"]
@@ -61,7 +61,8 @@ def encode_request(request: ModelRequest, options: MessagesOptions) -> bytes:
     if request.system:
         pieces += (b',"system":', _system(request.system, options.cache, mark))
     pieces.append(b',"messages":[')
-    pieces += turns.pieces(mark if options.cache != "none" else None)
+    begun = takes_beginning(options.tag.model) and not _thinks(thinking)  # refused beside thinking
+    pieces += turns.pieces(mark if options.cache != "none" else None, begun=begun)
     pieces.append(b"]")
     if request.tools:
         pieces += (b',"tools":', _tools(request))

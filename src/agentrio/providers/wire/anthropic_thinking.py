@@ -48,6 +48,15 @@ def knows_max(model: str) -> bool:
     return (family == "opus" and (major, minor) >= (4, 6)) or (family in ("opus", "sonnet") and major >= 5)
 
 
+def takes_beginning(model: str) -> bool:
+    """Whether the model goes on with an answer that a request ends in (a "prefill").
+
+    Claude from 4.6 on refuses it (https://platform.claude.com/docs/en/about-claude/models/whats-new-claude-4-6), and so
+    do servers of other models where these think.
+    """
+    return bool(claude_version(model)[0]) and not is_adaptive(model)
+
+
 def thinking_fields(model: str, level: ThinkingLevel | None, max_tokens: int) -> tuple[int, dict[str, Any]]:
     """``max_tokens``, raised where a budget would not fit below it, and what else the body says of thinking."""
     if level is None:

@@ -39,7 +39,7 @@ class Dialect:
         empty_content: The content of an assistant message that holds calls alone.
         ids: What an id of a call may look like.
         tool_name: Whether results name their tool.
-        prefix_last: Whether an assistant message at the end must be marked as the beginning of the answer.
+        prefix_last: Whether an assistant message at the end, marked as the beginning of the answer, is gone on with.
         answer_before_user: Whether an assistant message must stand between results and a user message.
         reasoning_required: The field that each assistant message with calls must have, if only empty.
         cache_marks: The models (by the beginning of their names) whose prompt cache must be marked.

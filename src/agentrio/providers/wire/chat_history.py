@@ -15,7 +15,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from agentrio.domain.handoff import NO_FILE, for_model
+from agentrio.domain.handoff import NO_FILE, for_model, only_paused
 from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, RawBlock, Text, Thinking, ToolCall, ToolResult
 
@@ -23,7 +23,7 @@ from .call_ids import CallIds
 from .chat_assembler import MESSAGE_FIELDS
 from .chat_dialect import Dialect, IdRule
 from .chat_parts import REFUSAL
-from .common import call_name
+from .common import GO_ON, call_name
 from .files import told_as_text
 from .json import add_item, encode, says, trimmed
 from .openai_calls import arguments_text, error_text
@@ -104,10 +104,15 @@ class Conversation:
         self._last = told
 
     def pieces(self) -> list[bytes]:
-        """All messages, to be joined. An answer at the end loses trailing space, which some servers refuse there."""
+        """All messages, to be joined. Behind an answer at the end the user asks for the rest of it, unless the server
+        goes on with what is marked as a beginning: most refuse such an end where their models think. An answer that
+        does stand at the end loses trailing space, which some servers refuse there.
+        """
         last = self._last
         if last is None or last.role != "assistant" or last.calls:
             return self._pieces
+        if not self._dialect.prefix_last and not only_paused(last, self._tag):
+            return [*self._pieces, b",", encode({"role": "user", "content": GO_ON})]
         message = _assistant(last, self._tag, self._dialect, self._ids)
         _trim(message)
         if self._dialect.prefix_last:

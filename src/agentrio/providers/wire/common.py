@@ -6,6 +6,9 @@ import re
 
 from agentrio.providers.base import PartDelta
 
+GO_ON = "[Your answer was stopped here. Go on from where it ends.]"
+"""What the user says behind an answer that is to be continued, where the model can't begin its own with it."""
+
 MOST_TOKENS = 2**53 - 1  # the largest whole number that every reader of JSON holds exactly
 
 

@@ -21,12 +21,12 @@ from typing import Any, assert_never
 import attrs
 import msgspec
 
-from agentrio.domain.handoff import ForeignThinking, for_model
+from agentrio.domain.handoff import ForeignThinking, for_model, only_paused
 from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 
 from .call_ids import CallIds
-from .common import call_name, string
+from .common import GO_ON, call_name, string
 from .files import told_as_text
 from .json import add_item, encode, says
 from .openai_calls import arguments_text, error_text
@@ -64,6 +64,7 @@ class Items:
         self._outputs: dict[str, str] = {}  # by our id of a call, where the type is not the usual one
         self._met: set[str] = set()  # the server's ids of its items
         self._pieces: list[bytes] = []  # with the commas between them, ready to be joined
+        self._last: Message | None = None  # the last message that left something
 
     def feed(self, messages: tuple[Message, ...]) -> None:
         """The whole history so far, normalised."""
@@ -74,11 +75,15 @@ class Items:
         for message in messages[done:]:
             if fragment := self._fragment(message):
                 add_item(self._pieces, fragment)
+                self._last = message
         self._seen = messages
 
     def pieces(self) -> list[bytes]:
-        """All items, to be joined."""
-        return self._pieces
+        """All items, to be joined. Behind an answer at the end the user asks for the rest of it."""
+        last = self._last
+        if last is None or last.role != "assistant" or last.calls or only_paused(last, self._target.tag):
+            return self._pieces
+        return [*self._pieces, b",", encode({"role": "user", "content": GO_ON})]
 
     def _fragment(self, message: Message) -> bytes:
         """A message's items, kept with it. The wire's ids are part of the key: they depend on what came before."""

@@ -83,6 +83,7 @@ def chat_demands(dialect: Dialect, *, extensions: bool) -> Demands:
         reasoning_field=dialect.reasoning_required,
         prefill=dialect.prefix_last,
         prefix_last=dialect.prefix_last,
+        thought_signatures=dialect.thought_signatures,
         extensions=extensions,
     )
 

@@ -18,7 +18,7 @@ from agentrio.providers.presets import preset
 from agentrio.providers.wire import chat_history
 from agentrio.providers.wire.chat_assembler import ChatAssembler
 from agentrio.providers.wire.chat_dialect import Dialect
-from agentrio.providers.wire.chat_history import ATTACHED, NO_OUTPUT, SEE_BELOW
+from agentrio.providers.wire.chat_history import ATTACHED, NO_OUTPUT, SEE_BELOW, UNSIGNED
 from agentrio.providers.wire.chat_request import ChatOptions, encode_request
 from agentrio.providers.wire.chat_thinking import is_reasoning, thinking_fields
 from agentrio.providers.wire.common import GO_ON
@@ -273,6 +273,34 @@ def test_what_the_assembler_kept_goes_back_as_it_came() -> None:
     function = {"name": "f", "arguments": '{"x": 1}'}
     sent_call = {"id": "x", "type": "function", "function": function} | extra
     assert found == {"role": "assistant", "content": None} | extra | {"tool_calls": [sent_call]}
+
+
+@pytest.mark.parametrize(
+    ("model", "asks"), [("gemini-3.5-flash", True), ("models/gemini-4-pro", True), ("gemini-2.5-pro", False)]
+)
+def test_calls_that_gemini_did_not_sign_say_so(model: str, asks: bool) -> None:
+    """It refuses others from 3 on: of another model, and of its own where nothing was signed. Its signatures stay."""
+    tag = ModelTag("gemini", "chat", model)
+    options = ChatOptions(tag, preset("gemini").dialect)
+
+    def marks(raw: str | None, of: ModelTag) -> list[Any]:
+        asked = said(call(raw=raw), call("c2", "call_2"), tag=of)
+        history = (asked, results(ToolResult("c1", "f", "succeeded"), ToolResult("c2", "f", "succeeded")))
+        found = json.loads(encode_request(ModelRequest("s", history), options))["messages"][0]["tool_calls"]
+        return [one.get("extra_content") for one in found]
+
+    signed: Any = {"google": {"thought_signature": "c2ln"}}
+    unsigned = {"google": {"thought_signature": UNSIGNED}} if asks else None
+    assert marks(json.dumps({"extra_content": signed}), FOREIGN) == [unsigned, None]
+    assert marks(json.dumps({"extra_content": signed}), tag) == [signed, None]
+    assert marks(None, tag) == [unsigned, None]
+    message = RawBlock("chat.message", json.dumps({"extra_content": signed}))
+    history = (said(message, call(), tag=tag), results(ToolResult("c1", "f", "succeeded")))
+    whole = json.loads(encode_request(ModelRequest("s", history), options))["messages"][0]
+    assert (whole["extra_content"], whole["tool_calls"][0].keys()) == (signed, {"id", "type", "function"})
+    odd: Any
+    for odd in ({}, [], {"google": None}):
+        assert marks(json.dumps({"extra_content": odd}), tag) == [unsigned if asks else odd, None]
 
 
 def test_a_refusal_goes_back_as_one() -> None:

@@ -12,6 +12,7 @@ USER = {"role": "user", "content": "a"}
 ANSWER = {"role": "assistant", "content": "b"}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
 OTHER = CALL | {"id": "call_2"}
+SIGNED = CALL | {"extra_content": {"google": {"thought_signature": "c2ln"}}}
 CALLS = {"role": "assistant", "content": None, "tool_calls": [CALL, OTHER]}
 ONE_CALL = CALLS | {"tool_calls": [CALL]}
 RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "noon"}
@@ -249,6 +250,22 @@ RULES = [
         "messages[1]",
         "prefix True",
         prefix_last=True,
+    ),
+    rule(
+        "some want calls signed",
+        ask(USER, CALLS | {"tool_calls": [SIGNED, OTHER]}, RESULT, OTHER_RESULT),
+        ask(USER, CALLS | {"tool_calls": [CALL, SIGNED | {"id": "call_2"}]}, RESULT, OTHER_RESULT),
+        "messages[1].tool_calls",
+        "missing a thought_signature",
+        thought_signatures=True,
+    ),
+    rule(
+        "or the answer that makes them",
+        ask(USER, CALLS | {"extra_content": SIGNED["extra_content"]}, RESULT, OTHER_RESULT),
+        ask(USER, CALLS | {"extra_content": {"google": {}}}, RESULT, OTHER_RESULT),
+        "messages[1].tool_calls",
+        "missing a thought_signature",
+        thought_signatures=True,
     ),
     rule("some want none", ask(USER, ANSWER, USER), ask(USER, ANSWER), "messages[1]", "must not end", prefill=False),
     rule(

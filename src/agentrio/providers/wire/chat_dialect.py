@@ -42,6 +42,7 @@ class Dialect:
         prefix_last: Whether an assistant message at the end, marked as the beginning of the answer, is gone on with.
         answer_before_user: Whether an assistant message must stand between results and a user message.
         reasoning_required: The field that each assistant message with calls must have, if only empty.
+        thought_signatures: Whether an answer's first call must have a thought signature (Gemini's from 3 on).
         cache_marks: The models (by the beginning of their names) whose prompt cache must be marked.
     """
 
@@ -58,4 +59,5 @@ class Dialect:
     prefix_last: bool = False
     answer_before_user: bool = False
     reasoning_required: Literal["", "reasoning_content", "reasoning"] = ""
+    thought_signatures: bool = False
     cache_marks: str = ""

@@ -1,7 +1,7 @@
 """The conversation as messages of the Chat Completions wire, encoded once.
 
 What was written by the same model goes back as it came: reasoning in the field it came in, signed details and Gemini's
-thought signatures verbatim. Of another model, readable reasoning is labelled text.
+thought signatures verbatim. Of another model, readable reasoning is labelled text, and calls are marked as unsigned.
 
 The wire has no mark for a failed call, so its result says so in words; and it takes no images in results, so they
 follow in a user message.
@@ -33,6 +33,13 @@ SEE_BELOW = "(What the tool returned follows in the next message.)"
 ATTACHED = "This is what the tools returned beside text, in the order of their calls:"
 PDF = "application/pdf"
 BRIDGE = {"role": "assistant", "content": "OK."}
+UNSIGNED = "skip_thought_signature_validator"
+"""What Google says to send with a call that Gemini did not sign, since another model made it:
+https://ai.google.dev/gemini-api/docs/thought-signatures.
+"""
+
+
+_BEFORE_SIGNATURES = re.compile(r"gemini-[12]\b")
 
 
 class NineIds(CallIds):
@@ -224,10 +231,24 @@ def _assistant(message: Message, tag: ModelTag, dialect: Dialect, ids: CallIds) 
     if own:
         _add_own(wire, message)
     if calls:
+        if dialect.thought_signatures and not _BEFORE_SIGNATURES.search(tag.model):
+            _mark_unsigned(wire, calls[0])
         wire["tool_calls"] = calls
         if dialect.reasoning_required:
             wire.setdefault(dialect.reasoning_required, "")
     return wire
+
+
+def _mark_unsigned(answer: dict[str, Any], call: dict[str, Any]) -> None:
+    """Of calls that are made at once Gemini signs the first alone, or their message."""
+    if not _is_signed(call) and not _is_signed(answer):
+        call["extra_content"] = {"google": {"thought_signature": UNSIGNED}}
+
+
+def _is_signed(wire: dict[str, Any]) -> bool:
+    extra = wire.get("extra_content")
+    google = extra.get("google") if isinstance(extra, dict) else None
+    return isinstance(google, dict) and bool(google.get("thought_signature"))
 
 
 def _add_own(wire: dict[str, Any], message: Message) -> None:

@@ -166,5 +166,17 @@ def _check_answer(message: dict[str, Any], place: Place) -> None:
     state = "omit" if "content" not in message else "null" if content is None else "empty" if content == "" else ""
     if state and demands.call_content not in ("any", state):
         place.at("content").bad(f"Content beside tool calls must be {demands.call_content}, not {state}.")
+    if demands.thought_signatures and not any(map(_is_signed, (message, *calls[:1]))):
+        place.at("tool_calls").bad(
+            "Function call is missing a thought_signature in functionCall parts. This is required for tools to work "
+            "correctly."
+        )
     if demands.reasoning_field and demands.reasoning_field not in message:
         place.at(demands.reasoning_field).bad("Missing in an assistant message with tool calls.")
+
+
+def _is_signed(value: Any) -> bool:
+    """Whether an answer is, or a call: of those that are made at once the first alone."""
+    found = value.get("extra_content") if isinstance(value, dict) else None
+    google = found.get("google") if isinstance(found, dict) else None
+    return isinstance(google, dict) and bool(google.get("thought_signature"))

@@ -33,6 +33,7 @@ class Demands:
         call_content: Chat: the content of an assistant message that holds calls alone.
         answer_before_user: Chat: a user message may not follow results (Mistral).
         reasoning_field: Chat: a field that each assistant message with calls must have (DeepSeek, Kimi).
+        thought_signatures: Chat: an answer's first call must have a thought signature (Gemini from 3 on).
         prefix_last: Chat: an assistant message at the end must be marked ``prefix`` (DeepSeek, Mistral).
         system_first: Chat: the system's messages must stand before all others.
         item_ids: Responses: ids of items must begin as OpenAI's do (``rs_``, ``msg_``, ``fc_``).
@@ -54,6 +55,7 @@ class Demands:
     call_content: CallContent = "any"
     answer_before_user: bool = False
     reasoning_field: str = ""
+    thought_signatures: bool = False
     prefix_last: bool = False
     system_first: bool = True
     item_ids: bool = False

@@ -35,11 +35,26 @@ def test_a_model_gets_its_own_messages_verbatim(message: Message) -> None:
     [
         ((Thinking("hm", "sig"), Text("x")), (Text(f"{OPENING}hm{CLOSING}\n\n"), Text("x"))),
         ((Thinking("hm"),), (Text(f"{OPENING}hm{CLOSING}"),)),
+        ((Text("x"), Thinking("hm")), (Text("x"), Text(f"\n\n{OPENING}hm{CLOSING}"))),
+        (
+            (Text("x"), Thinking("hm"), RawBlock("web", "{}"), Thinking("so"), Text("y")),
+            (Text("x"), Text(f"\n\n{OPENING}hm{CLOSING}\n\n"), Text(f"{OPENING}so{CLOSING}\n\n"), Text("y")),
+        ),
+        ((Thinking("hm"), Thinking("", "sig", True), CALL), (Text(f"{OPENING}hm{CLOSING}"), CALL)),
         ((Thinking("", "sig", True), Text("x", "{}")), (Text("x"),)),
         ((RawBlock("web", "{}"), attrs.evolve(CALL, raw="{}")), (CALL,)),
         ((Text("x"), CALL), (Text("x"), CALL)),
     ],
-    ids=["reasoning before text", "reasoning alone", "hidden reasoning", "blocks of its own", "plain"],
+    ids=[
+        "reasoning before text",
+        "reasoning alone",
+        "reasoning behind text",
+        "reasoning between texts",
+        "reasoning before a call",
+        "hidden reasoning",
+        "blocks of its own",
+        "plain",
+    ],
 )
 def test_another_models_message_keeps_what_can_be_read(parts: tuple[Part, ...], becomes: tuple[Part, ...]) -> None:
     """J06: no model is sent another one's signatures, and none loses what was said."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias, assert_never
 
 import attrs
@@ -14,6 +14,7 @@ ForeignThinking: TypeAlias = Literal["label", "drop"]
 
 OPENING = "[Reasoning of another model]\n"
 CLOSING = "\n[End of that reasoning]"
+SEAM = "\n\n"  # between such reasoning and what is said beside it: two wires join the texts of an answer
 NO_IMAGE = "[An image was left out: this model takes none.]"
 NO_FILE = "[A file was left out: this model takes none.]"
 
@@ -43,17 +44,22 @@ def only_paused(answer: Message, tag: ModelTag) -> bool:
 
 
 def _adapt(message: Message, own: bool, images: bool, files: bool, thinking: ForeignThinking) -> Message:
-    parts = tuple(
-        kept
-        for index, part in enumerate(message.parts)
-        for kept in _parts(part, own, images, files, thinking, last=index == len(message.parts) - 1)
-    )
+    kept = [(part, new) for part in message.parts for new in _parts(part, own, images, files, thinking)]
+    parts = tuple(_with_seams(kept))
     return message if parts == message.parts else attrs.evolve(message, parts=parts)
 
 
-def _parts(
-    part: Part, own: bool, images: bool, files: bool, thinking: ForeignThinking, *, last: bool
-) -> Iterator[Part]:
+def _with_seams(kept: Sequence[tuple[Part, Part]]) -> Iterator[Part]:
+    """The new parts, those that were reasoning apart from the texts beside them. Each comes with what it was."""
+    for at, (was, part) in enumerate(kept):
+        if isinstance(was, Thinking) and isinstance(part, Text):
+            before = SEAM if at and isinstance(kept[at - 1][0], Text) else ""
+            after = SEAM if at + 1 < len(kept) and isinstance(kept[at + 1][1], Text) else ""
+            part = Text(f"{before}{part.text}{after}")
+        yield part
+
+
+def _parts(part: Part, own: bool, images: bool, files: bool, thinking: ForeignThinking) -> Iterator[Part]:
     match part:
         case Image() | File():
             yield _visible(part, images, files)
@@ -64,7 +70,7 @@ def _parts(
             yield part
         case Thinking(text=text):
             if text and thinking == "label":
-                yield Text(f"{OPENING}{text}{CLOSING}" + ("" if last else "\n\n"))
+                yield Text(f"{OPENING}{text}{CLOSING}")
         case RawBlock():
             return
         case Text() | ToolCall():

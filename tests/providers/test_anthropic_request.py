@@ -434,7 +434,29 @@ def test_max_tokens_lies_above_the_budget() -> None:
     assert body(HI, options=options)["max_tokens"] == 1000
     assert body(HI, options=options, max_tokens=7)["max_tokens"] == 7
     assert body(HI, options=options, thinking="high")["max_tokens"] == 17384
-    assert body(HI, options=options, thinking="minimal", max_tokens=1025)["max_tokens"] == 1025
+
+
+@pytest.mark.parametrize(
+    ("level", "asked", "max_tokens", "budget"),
+    [
+        ("high", 32_000, 32_000, 16_384),
+        ("high", 16_384, 32_768, 16_384),
+        ("high", 16_385, 16_385, 12_289),
+        ("high", 20_000, 20_000, 15_000),
+        ("high", 100_000, 100_000, 16_384),
+        ("low", 6000, 6000, 1904),
+        ("minimal", 1025, 2049, 1024),
+        ("minimal", 5119, 6143, 1024),
+        ("minimal", 5120, 5120, 1024),
+    ],
+)
+def test_an_answer_has_room_beside_what_is_thought(
+    level: ThinkingLevel, asked: int, max_tokens: int, budget: int
+) -> None:
+    """A quarter, and 4,096 tokens at least: a budget just below the limit left a single token for the text."""
+    options = MessagesOptions(attrs.evolve(TAG, model="claude-sonnet-4-20250514"), "none")
+    found = body(HI, options=options, thinking=level, max_tokens=asked)
+    assert (found["max_tokens"], found["thinking"]["budget_tokens"]) == (max_tokens, budget)
 
 
 def _long(count: int) -> list[Message]:

@@ -21,6 +21,9 @@ BUDGETS: dict[ThinkingLevel, int] = {
     "max": 16_384,
 }
 
+LEAST_BUDGET = 1024  # tokens; the API takes no less
+LEAST_TEXT = 4096  # tokens beside a budget, or a quarter of all: else an answer ends before it has begun
+
 EFFORTS: dict[ThinkingLevel, str] = {"minimal": "low", "low": "low", "medium": "medium", "high": "high"}
 
 _NEW_NAME = re.compile(r"claude-([a-z]+)-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
@@ -58,7 +61,7 @@ def takes_beginning(model: str) -> bool:
 
 
 def thinking_fields(model: str, level: ThinkingLevel | None, max_tokens: int) -> tuple[int, dict[str, Any]]:
-    """``max_tokens``, raised where a budget would not fit below it, and what else the body says of thinking."""
+    """``max_tokens``, raised where no budget would fit below it, and what else the body says of thinking."""
     if level is None:
         return max_tokens, {}
     if level == "off":
@@ -66,7 +69,15 @@ def thinking_fields(model: str, level: ThinkingLevel | None, max_tokens: int) ->
     if is_adaptive(model):
         effort = EFFORTS.get(level) or ("max" if knows_max(model) else "high")
         return max_tokens, {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}}
-    budget = BUDGETS[level]
-    if max_tokens <= budget:
-        max_tokens += budget
+    max_tokens, budget = _fitting(max_tokens, BUDGETS[level])
     return max_tokens, {"thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def _fitting(max_tokens: int, budget: int) -> tuple[int, int]:
+    """Both, so that the answer has room. A budget that leaves too little is made smaller; one that does not fit at all
+    comes on top.
+    """
+    smaller = min(budget, max_tokens - max(LEAST_TEXT, max_tokens // 4))
+    if max_tokens <= budget or smaller < LEAST_BUDGET:
+        return max_tokens + budget, budget
+    return max_tokens, smaller

@@ -428,6 +428,8 @@ def test_usage_counts_the_uncached_part_and_reasoning_within_the_output() -> Non
         "output_tokens_details": {"reasoning_tokens": 30},
     }
     assert assemble(end(usage=usage))[0].usage == Usage(30, 20, 60, 10, 20)
+    assert assemble(end(usage=usage | {"input_tokens": 65}))[0].usage == Usage(0, 20, 60, 5, 20)
+    assert assemble(end(usage=usage | {"input_tokens": 50}))[0].usage == Usage(0, 20, 50, 0, 20)
     assert assemble(end(usage={"input_tokens": "7", "input_tokens_details": 3}))[0].usage == Usage()
     assert assemble(end(usage=[1]))[0].usage == Usage()
 

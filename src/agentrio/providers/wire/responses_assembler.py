@@ -254,15 +254,10 @@ def usage_of(found: Any) -> Usage:
     if not isinstance(found, Mapping):
         return NO_USAGE
     inputs, outputs = found.get("input_tokens_details"), found.get("output_tokens_details")
-    read, written = _detail(inputs, "cached_tokens"), _detail(inputs, "cache_write_tokens")
-    output = count(found.get("output_tokens"))
-    return Usage(
-        max(0, count(found.get("input_tokens")) - read - written),
-        output,
-        read,
-        written,
-        min(output, _detail(outputs, "reasoning_tokens")),
-    )
+    prompt, output = count(found.get("input_tokens")), count(found.get("output_tokens"))
+    read = min(prompt, _detail(inputs, "cached_tokens"))
+    written = min(prompt - read, _detail(inputs, "cache_write_tokens"))
+    return Usage(prompt - read - written, output, read, written, min(output, _detail(outputs, "reasoning_tokens")))
 
 
 def _detail(details: Any, key: str) -> int:

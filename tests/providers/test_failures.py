@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrio.providers.base import ProviderError
+from agentrio.providers.wire.chat_assembler import ChatAssembler
 from agentrio.providers.wire.failures import MAX_QUOTE, from_frame, from_status, retry_after
 
 
@@ -112,6 +115,84 @@ def test_a_wait_is_only_read_where_a_retry_may_help() -> None:
 def test_an_error_body_of_any_shape_is_read(body: bytes, words: str) -> None:
     """Gateways and other servers answer as they please."""
     assert words in str(from_status(400, {}, body, 0.0))
+
+
+def _google(code: int, message: str, *details: Any) -> Any:
+    """How Gemini's server says it on the Chat Completions wire: in a list."""
+    return [{"error": {"code": code, "message": message, "status": "X", "details": list(details)}}]
+
+
+REASON = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com"}
+WAIT = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.07s"}
+
+
+@pytest.mark.parametrize(
+    ("status", "found", "code", "retry", "wait"),
+    [
+        (429, _google(429, "Resource has been exhausted"), "rate_limited", "request", None),
+        (429, _google(429, "Quota exceeded", {"@type": "x"}, WAIT), "rate_limited", "request", 34.07),
+        (429, _google(429, "Quota exceeded", WAIT | {"retryDelay": 3}, 7), "rate_limited", "request", None),
+        (400, _google(400, "API key not valid.", REASON, WAIT), "unauthorized", None, None),
+        (400, _google(400, "The input token count (9) exceeds the maximum"), "context_overflow", None, None),
+        (400, _google(400, "Invalid value"), "invalid_request", None, None),
+    ],
+)
+def test_googles_errors_come_in_a_list_and_say_how_long_to_wait(
+    status: int, found: Any, code: str, retry: str | None, wait: float | None
+) -> None:
+    """As an answer's status, within its stream, and in a body of status 200."""
+    words = found[0]["error"]["message"]
+    error = from_status(status, {}, json.dumps(found).encode(), 0.0)
+    assert (error.code, error.retry, error.retry_after) == (code, retry, wait)
+    assert words in error.message
+    assert from_status(status, {"retry-after": "50"}, json.dumps(found).encode(), 0.0).retry_after == (
+        50 if retry else None
+    )
+    for told in (found, found[0]):
+        assembler = ChatAssembler()
+        with pytest.raises(ProviderError, match=re.escape(words)) as caught:
+            assembler.feed(b"data: " + json.dumps(told).encode() + b"\n\n")
+        assert (caught.value.code, caught.value.retry, caught.value.retry_after) == (code, retry, wait)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "prompt is too long: 204111 tokens > 200000 maximum",
+        "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+        "Input is too long for requested model.",
+        "Your input exceeds the context window of this model.",
+        "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",
+        "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+        "Please reduce the length of the messages or completion.",
+        "This endpoint's maximum context length is 128000 tokens. However, you requested about 200000 tokens.",
+        "prompt token count of 200000 exceeds the limit of 128000",
+        "the request exceeds the available context size, try increasing it",
+        "The number of tokens to keep from the initial prompt is greater than the context length.",
+        "invalid params, context window exceeds limit",
+        "Your request exceeded model token limit: 262144",
+        "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+        "model_context_window_exceeded: Context length exceeded",
+        "Too many tokens in the prompt",
+        "Token limit exceeded",
+    ],
+)
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_prompt_that_is_too_long_is_known_in_each_servers_words(status: int, words: str) -> None:
+    """None of them has a code of its own; a server that is throttled says nearly the same."""
+    body = json.dumps({"error": {"message": words, "type": "invalid_request_error"}}).encode()
+    error = from_status(status, {}, body, 0.0)
+    assert (error.code, error.retry) == ("context_overflow", None)
+    for throttled in (
+        f"{words} Please wait.",
+        f"Rate limit reached: {words}",
+        f"{words} per minute",
+        f"Throttled. {words}",
+    ):
+        busy = json.dumps({"error": {"message": throttled}}).encode()
+        assert from_status(status, {}, busy, 0.0).code != "context_overflow"
+        assert from_status(429, {}, busy, 0.0).code == "rate_limited"
+    assert from_status(500, {}, body, 0.0).code == "dependency_failed"
 
 
 @given(

@@ -6,6 +6,7 @@ from typing import Any
 
 from agentrio.providers.base import PartDelta, ProviderError
 
+from .failures import unwrapped
 from .json import decode
 from .sse import MAX_EVENT, Event, SSEDecoder
 
@@ -134,11 +135,9 @@ class WholeBody(EventAssembler):
 
     def _decoded(self) -> dict[str, Any]:
         try:
-            found = decode(bytes(self._body))
+            found = unwrapped(decode(bytes(self._body)))
         except ValueError:
             raise self._unfit("it is no JSON") from None
-        if isinstance(found, list) and found and isinstance(found[0], dict) and "error" in found[0]:
-            found = found[0]  # how Gemini's server wraps its errors
         if not isinstance(found, dict):
             raise self._unfit("it is no JSON object")
         return found

@@ -20,6 +20,7 @@ from msgspec.json import Decoder
 from agentrio.domain.plain import unicode_text
 
 from .common import string
+from .failures import unwrapped
 from .json import SHALLOW, check_depth, decode, decode_unmended, scrub
 
 
@@ -107,7 +108,7 @@ def read_chunk(name: bytes, data: bytes) -> Chunk | None:
 
 def _checked(name: bytes, data: bytes, chunk: Chunk) -> Chunk:
     if name == b"error" or is_error(chunk):
-        chunk.body = decode(data)  # an error is needed whole
+        chunk.body = unwrapped(decode(data))  # an error is needed whole
     return chunk
 
 
@@ -118,7 +119,7 @@ def is_error(chunk: Chunk) -> bool:
 
 def _read_loosely(name: bytes, data: bytes) -> Chunk | None:
     try:
-        found = decode_unmended(data)
+        found = unwrapped(decode_unmended(data))
     except ValueError:
         return None
     return _checked(name, data, loose_chunk(found)) if isinstance(found, dict) else None

@@ -1,14 +1,15 @@
 """What a server's error means: by status and typed code first, by words only for the size of a prompt.
 
 Shared by all wires. An error body is read whatever its shape: Anthropic's ``{"type": "error", "error": {"type",
-"message"}, "request_id"}``, OpenAI's ``{"error": {"message", "type", "code"}}`` (llama.cpp too), xAI's ``{"error":
-"text"}``, Mistral's ``{"detail": ...}``, a proxy's HTML, nothing.
+"message"}, "request_id"}``, OpenAI's ``{"error": {"message", "type", "code"}}`` (llama.cpp too), Gemini's
+``[{"error": {"code", "message", "status", "details"}}]``, xAI's ``{"error": "text"}``, Mistral's ``{"detail": ...}``,
+a proxy's HTML, nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -30,7 +31,8 @@ MAX_QUOTE = 500  # characters of the server's own message
 class ServerError:
     """What an error body says: its type, its code, its message, and where given the status it stands for.
 
-    Of OpenAI's errors the code is the more exact one: type ``tokens`` has code ``rate_limit_exceeded``.
+    Of OpenAI's errors the code is the more exact one: type ``tokens`` has code ``rate_limit_exceeded``. Google tells a
+    reason in the details instead, and there the seconds to ``wait`` (https://google.aip.dev/193).
     """
 
     type: str = ""
@@ -38,6 +40,16 @@ class ServerError:
     status: int | None = None
     request_id: str | None = None
     code: str = ""
+    wait: float | None = None
+
+
+def unwrapped(found: Any) -> Any:
+    """The error of a list that holds nothing else, as Gemini's server sends it."""
+    return found[0] if isinstance(found, list) and found and _is_error(found[0]) else found
+
+
+def _is_error(found: Any) -> bool:
+    return isinstance(found, Mapping) and "error" in found
 
 
 def read_error(body: bytes) -> ServerError:
@@ -51,21 +63,36 @@ def read_error(body: bytes) -> ServerError:
 
 def error_of(found: Any) -> ServerError:
     """What a decoded error says, whatever its shape."""
+    found = unwrapped(found)
     if not isinstance(found, Mapping):
         return ServerError(message=_quote(found if isinstance(found, str) else ""))
     inner = found.get("error")
     source = inner if isinstance(inner, Mapping) else found
     message = next((text for text in map(_text, _messages(inner, source, found)) if text), "")
-    code = source.get("code")
+    code, details = source.get("code"), _details(source)
     status = code if isinstance(code, int) else source.get("status")
+    named = code if isinstance(code, str) else details.get("reason")
     request_id = found.get("request_id")
     return ServerError(
         _type(source)[:MAX_QUOTE],
         _quote(message),
         status if isinstance(status, int) and 400 <= status < 600 else None,
         request_id[:MAX_QUOTE] if isinstance(request_id, str) else None,
-        code[:MAX_QUOTE] if isinstance(code, str) else "",
+        named[:MAX_QUOTE] if isinstance(named, str) else "",
+        _seconds(details.get("retryDelay")),
     )
+
+
+def _details(source: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What Google's details say, each of which has keys of its own."""
+    found = source.get("details")
+    told = [detail for detail in found if isinstance(detail, Mapping)] if isinstance(found, list) else []
+    return {key: value for detail in reversed(told) for key, value in detail.items() if isinstance(key, str)}
+
+
+def _seconds(duration: Any) -> float | None:
+    """Of a duration as Google writes it: ``34.07s``."""
+    return _number(duration[:-1], 1) if isinstance(duration, str) and duration.endswith("s") else None
 
 
 def _messages(inner: Any, source: Mapping[str, Any], found: Mapping[str, Any]) -> list[Any]:
@@ -103,7 +130,7 @@ def from_status(status: int, headers: Mapping[str, str], body: bytes, now: float
         code=code,
         retry=retry,
         status=status,
-        retry_after=retry_after(headers, now) if retry else None,
+        retry_after=_longest([retry_after(headers, now), said.wait]) if retry else None,
         request_id=said.request_id or _request_id(headers),
         type=said.type or None,
     )
@@ -133,6 +160,7 @@ def from_frame(found: Any, *, begun: bool) -> ProviderError:
         f"The model server broke off: {said.message or said.type or 'no message'}",
         code=code,
         retry="stream" if retry and begun else retry,
+        retry_after=said.wait if retry else None,
         request_id=said.request_id,
         type=said.type or None,
     )
@@ -193,6 +221,8 @@ def _of_status(status: int, said: ServerError) -> tuple[Code, Retry]:
         return "context_overflow", None
     if status == 400 and said.code in ("content_filter", "content_policy_violation"):  # Azure's
         return "content_filter", None
+    if status == 400 and said.code == "API_KEY_INVALID":  # Google's
+        return "unauthorized", None
     if status >= 500 and said.type == "overloaded_error":
         return "overloaded", "request"
     if status == 429 and "insufficient_quota" in (said.type, said.code):
@@ -245,6 +275,10 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     Azure sends ``retry-after-ms: 0`` beside ``retry-after: 1``; dates are read against ``now``.
     """
     asked = [_number(headers.get("retry-after-ms"), 1000), _seconds_or_date(headers.get("retry-after"), now)]
+    return _longest(asked)
+
+
+def _longest(asked: Iterable[float | None]) -> float | None:
     return max((wait for wait in asked if wait is not None), default=None)
 
 

@@ -341,8 +341,8 @@ def test_the_server_follows_from_preset_and_address() -> None:
 def test_a_declaration_never_shows_its_key() -> None:
     """Nor headers and further fields, which may hold one."""
     model = OpenAIChat("m", preset="groq", api_key=KEY, headers={"x": "secret"}, extra={"y": "secret"})
-    told = "model='m', preset='groq', base_url=None, max_tokens=None, api_version=None, prices=None"
-    assert repr(model) == f"OpenAIChat({told})"
+    told = "model='m', preset='groq', base_url=None, max_tokens=None, api_version=None"
+    assert repr(model) == f"OpenAIChat({told}, foreign_thinking='label', prices=None)"
 
 
 async def test_deepseek_is_sent_images() -> None:

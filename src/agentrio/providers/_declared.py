@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlsplit
 
 import httpx2
 
 from agentrio.domain.errors import DeclarationError
+from agentrio.domain.handoff import ForeignThinking
 from agentrio.domain.limits import MOST, shown
 from agentrio.domain.plain import unicode_text
 
@@ -33,6 +34,16 @@ def check_model(owner: str, model: object, max_tokens: object) -> None:
     if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or not 1 <= max_tokens <= MOST:
         told = f"it must be a whole number above 0 and at most {MOST}, or None."
         raise DeclarationError(f"{owner}.max_tokens is {shown(max_tokens)}; {told}")
+
+
+def check_foreign(owner: str, foreign: object) -> None:
+    """Refuse what can't be done with other models' reasoning.
+
+    Raises:
+        DeclarationError: naming what would.
+    """
+    if foreign not in get_args(ForeignThinking):
+        raise DeclarationError(f"{owner}.foreign_thinking is {shown(foreign)}; it must be label or drop.")
 
 
 def check_base_url(owner: str, base_url: str) -> None:

@@ -20,6 +20,7 @@ import attrs
 import httpx2
 
 from agentrio.domain.errors import DeclarationError
+from agentrio.domain.handoff import ForeignThinking
 from agentrio.domain.keywords import tells_keywords
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest
@@ -29,6 +30,7 @@ from ._declared import (
     NO_KEY,
     address_fault,
     check_base_url,
+    check_foreign,
     check_headers,
     check_key,
     check_model,
@@ -69,6 +71,7 @@ class Anthropic:
     ``anthropic.AsyncAnthropicVertex`` or an ``httpx2.AsyncClient`` of your own; none is closed here. ``cache`` is how
     long the prompt's prefix is kept by the server: not at all, five minutes, or (on api.anthropic.com) an hour.
     ``max_tokens`` is the default for each response, 32,000 if not given. ``headers`` are sent with each request.
+    ``foreign_thinking`` says whether what another model reasoned before is sent as labelled text, or dropped.
     ``prices`` are ``Prices`` of your own, False for none; without them those of genai-prices count, where it is
     installed and lists the model, and the server is Anthropic's own or Google's global one.
 
@@ -83,6 +86,7 @@ class Anthropic:
     cache: Cache = attrs.field(default="short", kw_only=True)
     max_tokens: int | None = attrs.field(default=None, kw_only=True)
     headers: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, repr=False)
+    foreign_thinking: ForeignThinking = attrs.field(default="label", kw_only=True)
     prices: GivenPrices = attrs.field(default=None, kw_only=True)
     wall_clock: WallClock = attrs.field(default=wall_clock, kw_only=True, repr=False)
 
@@ -128,6 +132,7 @@ def _check_model(model: Anthropic) -> None:
     if model.cache not in ("none", "short", "long"):
         raise DeclarationError(f"Anthropic.cache is {model.cache!r}; it must be none, short or long.")
     check_headers(OWNER, model.headers)
+    check_foreign(OWNER, model.foreign_thinking)
 
 
 def _check_client(model: Anthropic) -> None:
@@ -223,7 +228,8 @@ def _unusable(model: Anthropic, why: str) -> _Client:
 
 
 def _options(model: Anthropic, host: str, *, vertex: bool = False) -> MessagesOptions:
-    return MessagesOptions(model.tag, model.cache, model.max_tokens, host == OFFICIAL_HOST, vertex)
+    long_ttl = host == OFFICIAL_HOST
+    return MessagesOptions(model.tag, model.cache, model.max_tokens, long_ttl, vertex, model.foreign_thinking)
 
 
 def _seller(model: Anthropic, host: str) -> Seller:

@@ -17,13 +17,14 @@ import attrs
 import httpx2
 
 from agentrio.domain.errors import DeclarationError
+from agentrio.domain.handoff import ForeignThinking
 from agentrio.domain.keywords import tells_keywords
 from agentrio.domain.limits import shown
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest
 
 from ._connection import Assemblers, Connection
-from ._declared import check_extra, check_model, is_key
+from ._declared import check_extra, check_foreign, check_model, is_key
 from ._http import WallClock, wall_clock
 from ._openai import Account, check_account, open_connection
 from ._prices import GivenPrices, Tariff, check_prices, open_tariff
@@ -50,9 +51,10 @@ class OpenAIChat:
     ``ollama``, or a ``Preset`` of your own. ``client`` may be an ``openai.AsyncOpenAI``, an ``openai.AsyncAzureOpenAI``
     or an ``httpx2.AsyncClient``; none is closed here. ``max_tokens`` is the default for each response, the server's if
     not given. ``headers`` are sent with each request; ``extra`` are further fields of its body, such as ``top_p``.
-    For Azure ``model`` is the deployment's name, and ``api_version`` may be given. ``prices`` are ``Prices`` of your
-    own, False for none; without them those of genai-prices count, where it is installed and lists server and model.
-    What a server itself tells of the cost goes before both.
+    ``foreign_thinking`` says whether what another model reasoned before is sent as labelled text, or dropped. For Azure
+    ``model`` is the deployment's name, and ``api_version`` may be given. ``prices`` are ``Prices`` of your own, False
+    for none; without them those of genai-prices count, where it is installed and lists server and model. What a server
+    itself tells of the cost goes before both.
 
     Raises:
         DeclarationError: a value is wrong; the message says which and how to mend it.
@@ -67,6 +69,7 @@ class OpenAIChat:
     headers: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, repr=False)
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False)
     api_version: str | None = attrs.field(default=None, kw_only=True)
+    foreign_thinking: ForeignThinking = attrs.field(default="label", kw_only=True)
     prices: GivenPrices = attrs.field(default=None, kw_only=True)
     wall_clock: WallClock = attrs.field(default=wall_clock, kw_only=True, repr=False)
 
@@ -74,6 +77,7 @@ class OpenAIChat:
         check_model("OpenAIChat", self.model, self.max_tokens)
         check_account(_account(self))
         check_extra("OpenAIChat", self.extra, OURS)
+        check_foreign("OpenAIChat", self.foreign_thinking)
         check_prices("OpenAIChat", self.prices)
         if self.api_version is not None and not is_key(self.api_version):
             raise DeclarationError(f"OpenAIChat.api_version is {shown(self.api_version)}; it is a date, or left out.")
@@ -140,7 +144,7 @@ class _Client:
         found = model.server
         self._tariff = tariff
         self._connection = connection
-        self._options = ChatOptions(model.tag, found.dialect, model.max_tokens, model.extra)
+        self._options = ChatOptions(model.tag, found.dialect, model.max_tokens, model.extra, model.foreign_thinking)
         self._assemblers: Assemblers = (
             partial(ChatAssembler, found.reading),
             partial(ChatBodyAssembler, found.reading),

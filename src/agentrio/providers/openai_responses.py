@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, get_args
 import attrs
 
 from agentrio.domain.errors import DeclarationError
+from agentrio.domain.handoff import ForeignThinking
 from agentrio.domain.keywords import tells_keywords
 from agentrio.domain.limits import shown
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest
 
 from ._connection import Assemblers, Connection
-from ._declared import check_extra, check_model
+from ._declared import check_extra, check_foreign, check_model
 from ._http import WallClock, wall_clock
 from ._openai import Account, check_account, open_connection
 from ._prices import GivenPrices, Tariff, check_prices, open_tariff
@@ -52,6 +53,7 @@ class OpenAIResponses:
     session's id or under ``prompt_cache_key``: not at all, for minutes, or (on api.openai.com) a day. ``summary`` is
     what is told of hidden reasoning. ``strict`` makes the model keep to the tools' schemas, which must then be of the
     strict kind. ``headers`` are sent with each request; ``extra`` are further fields of its body, such as ``top_p``.
+    ``foreign_thinking`` says whether what another model reasoned before is sent as labelled text, or dropped.
     ``prices`` are ``Prices`` of your own, False for none; without them those of genai-prices count, where it is
     installed and lists server and model. What a server itself tells of the cost goes before both.
 
@@ -72,6 +74,7 @@ class OpenAIResponses:
     parallel_tool_calls: bool | None = attrs.field(default=None, kw_only=True)
     headers: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, repr=False)
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False)
+    foreign_thinking: ForeignThinking = attrs.field(default="label", kw_only=True)
     prices: GivenPrices = attrs.field(default=None, kw_only=True)
     wall_clock: WallClock = attrs.field(default=wall_clock, kw_only=True, repr=False)
 
@@ -79,6 +82,7 @@ class OpenAIResponses:
         check_model(OWNER, self.model, self.max_tokens)
         check_account(_account(self))
         check_extra(OWNER, self.extra, OURS)
+        check_foreign(OWNER, self.foreign_thinking)
         check_prices(OWNER, self.prices)
         if not isinstance(self.prompt_cache_key, str | None):
             raise DeclarationError(f"{OWNER}.prompt_cache_key is {shown(self.prompt_cache_key)}; it must be a text.")
@@ -125,7 +129,7 @@ def _account(model: OpenAIResponses) -> Account:
 
 def _options(model: OpenAIResponses, connection: Connection) -> ResponsesOptions:
     return ResponsesOptions(
-        Target(model.tag, images=model.server.dialect.images),
+        Target(model.tag, images=model.server.dialect.images, foreign=model.foreign_thinking),
         model.max_tokens,
         model.cache,
         model.prompt_cache_key,

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, assert_never
 import attrs
 import msgspec
 
-from agentrio.domain.handoff import for_model, only_paused
+from agentrio.domain.handoff import ForeignThinking, for_model, only_paused
 from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, Part, RawBlock, Text, Thinking, ToolCall, ToolResult
 
@@ -43,8 +43,9 @@ _UNFINISHED = Text("[A tool of the server was called, and gave no result.]")
 class Turns:
     """Encoded turns of a history that grows. A history that does not continue the last one starts over."""
 
-    def __init__(self, tag: ModelTag) -> None:
+    def __init__(self, tag: ModelTag, foreign: ForeignThinking) -> None:
         self._tag = tag
+        self._foreign: ForeignThinking = foreign
         self._restart()
 
     def _restart(self) -> None:
@@ -68,7 +69,7 @@ class Turns:
         self._seen = messages
 
     def _add(self, message: Message) -> None:
-        told = for_model(message, self._tag)
+        told = for_model(message, self._tag, thinking=self._foreign)
         fragment = _fragment(told, self._tag, self._ids)
         if not fragment:
             return

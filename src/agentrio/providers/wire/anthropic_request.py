@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
+from agentrio.domain.handoff import ForeignThinking
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest, SystemBlock, ThinkingLevel, ToolSpec
 
@@ -29,14 +30,15 @@ VERTEX_VERSION = "vertex-2023-10-16"
 
 
 def _key(options: MessagesOptions) -> str:
-    return f"messages:{options.tag}"
+    return f"messages:{options.tag}:{options.foreign}"
 
 
 @attrs.frozen
 class MessagesOptions:
     """What a model's declaration adds to each request.
 
-    ``long_ttl`` is whether the host knows one-hour caching, ``vertex`` whether it is Google's.
+    ``long_ttl`` is whether the host knows one-hour caching, ``vertex`` whether it is Google's, ``foreign`` what becomes
+    of other models' reasoning.
     """
 
     tag: ModelTag
@@ -44,6 +46,7 @@ class MessagesOptions:
     max_tokens: int | None = None
     long_ttl: bool = False
     vertex: bool = False
+    foreign: ForeignThinking = "label"
     key: str = attrs.field(init=False, default=attrs.Factory(_key, takes_self=True))  # of the turns in their memo
 
 
@@ -103,7 +106,7 @@ def _mark(options: MessagesOptions) -> bytes:
 def _turns(request: ModelRequest, options: MessagesOptions) -> Turns:
     turns = request.memo.get(options.key)
     if not isinstance(turns, Turns):
-        turns = request.memo[options.key] = Turns(options.tag)
+        turns = request.memo[options.key] = Turns(options.tag, options.foreign)
     turns.feed(request.messages)
     return turns
 

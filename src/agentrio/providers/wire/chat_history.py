@@ -15,7 +15,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from agentrio.domain.handoff import NO_FILE, for_model, only_paused
+from agentrio.domain.handoff import NO_FILE, ForeignThinking, for_model, only_paused
 from agentrio.domain.messages import Message, ModelTag, memoised
 from agentrio.domain.parts import File, Image, RawBlock, Text, Thinking, ToolCall, ToolResult
 
@@ -77,9 +77,10 @@ def call_ids(tag: ModelTag, rule: IdRule) -> CallIds:
 class Conversation:
     """Encoded messages of a history that grows. A history that does not continue the last one starts over."""
 
-    def __init__(self, tag: ModelTag, dialect: Dialect) -> None:
+    def __init__(self, tag: ModelTag, dialect: Dialect, foreign: ForeignThinking) -> None:
         self._tag = tag
         self._dialect = dialect
+        self._foreign: ForeignThinking = foreign
         self._restart()
 
     def _restart(self) -> None:
@@ -99,7 +100,7 @@ class Conversation:
         self._seen = messages
 
     def _add(self, message: Message) -> None:
-        told = for_model(message, self._tag, images=self._dialect.images)
+        told = for_model(message, self._tag, images=self._dialect.images, thinking=self._foreign)
         used = tuple(_wire_ids(told, self._ids))
         key = ("chat", self._tag, self._dialect, used)
         fragment = memoised(told, key, lambda it: _encoded(it, self._tag, self._dialect, self._ids))

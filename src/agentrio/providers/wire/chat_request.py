@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
+from agentrio.domain.handoff import ForeignThinking
 from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest, SystemBlock, ToolSpec
 from agentrio.providers.base import ProviderError
@@ -26,17 +27,21 @@ _OF_TOOLS = ("tool_choice", "parallel_tool_calls")  # servers refuse them where 
 
 
 def _key(options: ChatOptions) -> str:
-    return f"chat:{options.tag}:{options.dialect}"
+    return f"chat:{options.tag}:{options.dialect}:{options.foreign}"
 
 
 @attrs.frozen(eq=False)
 class ChatOptions:
-    """What a model's declaration adds to each request. ``extra`` are further fields of the body."""
+    """What a model's declaration adds to each request.
+
+    ``extra`` are further fields of the body; ``foreign`` is what becomes of other models' reasoning.
+    """
 
     tag: ModelTag
     dialect: Dialect = attrs.field(factory=Dialect)
     max_tokens: int | None = None
     extra: Mapping[str, Any] = attrs.field(factory=dict)
+    foreign: ForeignThinking = "label"
     key: str = attrs.field(init=False, default=attrs.Factory(_key, takes_self=True))  # of a conversation in its memo
 
 
@@ -82,7 +87,7 @@ def _refuses_temperature(request: ModelRequest, options: ChatOptions) -> bool:
 def _conversation(request: ModelRequest, options: ChatOptions) -> Conversation:
     found = request.memo.get(options.key)
     if not isinstance(found, Conversation):
-        found = request.memo[options.key] = Conversation(options.tag, options.dialect)
+        found = request.memo[options.key] = Conversation(options.tag, options.dialect, options.foreign)
     found.feed(request.messages)
     return found
 

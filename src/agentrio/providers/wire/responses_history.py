@@ -43,12 +43,12 @@ PAGE = "input_text"
 
 @attrs.frozen
 class Target:
-    """Whom the items are for: the model, and what it takes."""
+    """Whom the items are for: the model, what it takes, and what becomes of other models' reasoning."""
 
     tag: ModelTag
     images: bool = True
     files: bool = True
-    thinking: ForeignThinking = "label"
+    foreign: ForeignThinking = "label"
 
 
 class Items:
@@ -88,7 +88,7 @@ class Items:
     def _fragment(self, message: Message) -> bytes:
         """A message's items, kept with it. The wire's ids are part of the key: they depend on what came before."""
         target = self._target
-        told = for_model(message, target.tag, images=target.images, files=target.files, thinking=target.thinking)
+        told = for_model(message, target.tag, images=target.images, files=target.files, thinking=target.foreign)
         used = tuple(self._names(told))
         ids, items = memoised(told, ("responses", target, used), lambda it: _encoded(it, target.tag, dict(used)))
         if len(ids) > len({*ids} - self._met):

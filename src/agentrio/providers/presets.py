@@ -19,7 +19,7 @@ from agentrio.domain.keywords import tells_keywords
 from .wire.chat_assembler import Reading
 from .wire.chat_dialect import Dialect
 
-__all__ = ["Preset", "presets"]
+__all__ = ["Dialect", "Preset", "Reading", "presets"]
 
 FILE = Path(__file__).with_name("presets.toml")
 

@@ -207,6 +207,39 @@ def test_a_chat_server_is_given_its_message_back_as_it_came(one: Recorded) -> No
     ]
     assert calls == [(call["name"], call["input"] or {}) for call in expected["tool_calls"] or legacy(one)]
     assert sent.get("refusal") == (expected["refusal"] or None)
+    ids = [
+        (call["id"], ours["id"]) for call, ours in zip(expected["tool_calls"], sent.get("tool_calls", ()), strict=False)
+    ]
+    assert [theirs or ours for theirs, ours in ids] == [ours for _, ours in ids]
+    assert kept_in([sent]) == kept_in(pieces_of(one.case))
+
+
+KEYS = ("text", "summary", "data", "signature")  # of a detail, those that say something
+
+
+def kept_in(pieces: list[dict[str, Any]]) -> dict[str, Any]:
+    """Reasoning and signatures in a message, or in its pieces, by where they stand. Details go before plain fields."""
+    details = [it for piece in pieces for it in piece.get("reasoning_details") or () if any(map(it.get, KEYS))]
+    if details:
+        return {key: "".join(it.get(key) or "" for it in details) for key in KEYS} | signs(pieces)
+    fields = [piece.get("reasoning_content") or piece.get("reasoning") or "" for piece in pieces]
+    lists = [it for piece in pieces if isinstance(piece.get("content"), list) for it in piece["content"]]
+    thoughts = [text["text"] for it in lists if it["type"] == "thinking" for text in it["thinking"]]
+    names = {key for piece in pieces for key in ("reasoning_content", "reasoning") if piece.get(key)}
+    return {"plain": "".join(fields), "listed": "".join(thoughts), "fields": names} | signs(pieces)
+
+
+def signs(pieces: list[dict[str, Any]]) -> dict[str, Any]:
+    """Gemini's, of the message and of its calls."""
+    calls = [call for piece in pieces for call in piece.get("tool_calls") or ()]
+    return {"signs": [it["extra_content"] for it in (*pieces, *calls) if it.get("extra_content")]}
+
+
+def pieces_of(case: Case) -> list[dict[str, Any]]:
+    """What was streamed of the first choice, or the message of a body."""
+    frames = events_of(case) if case.streamed else [json.loads(case.body)]
+    choices = [choice for frame in frames for choice in frame.get("choices") or () if not choice.get("index")]
+    return [choice.get("delta") or choice.get("message") or {} for choice in choices]
 
 
 def legacy(one: Recorded) -> list[dict[str, Any]]:
@@ -231,6 +264,6 @@ def test_one_history_goes_from_model_to_model_and_back() -> None:
             history += [*one.turn(), user_message(f"u{turn}", "And then?")]
         for model in MODELS.values():
             assert [it for it in model.problems(history) if not excused(it)] == []
-        for one in picked[1:3]:  # of the Messages wire two are in it
+        for one in picked:
             alone, whole = answer_in(one, last=False), one.model.body(history)
             assert [item for item in alone if item in (whole.get("messages") or whole["input"])] == alone

@@ -282,7 +282,7 @@ def test_arguments_may_be_missing_or_the_object_itself(given: object, text: str,
 
 
 def test_a_placeholder_is_replaced_by_real_arguments() -> None:
-    """FAULTS: a first ``{}`` that real arguments follow."""
+    """A first ``{}`` that real arguments follow."""
     (part,) = parts(added(call()), arguments("{}"), arguments('{"x":1}'), END)
     (bare,) = parts(added(call()), arguments("{}"), END)
     assert (part.arguments, bare.arguments_json) == ({"x": 1}, "{}")

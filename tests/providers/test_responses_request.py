@@ -131,7 +131,7 @@ def test_limits_come_from_the_request_first() -> None:
 
 
 def test_what_is_of_tools_goes_only_with_tools() -> None:
-    """FAULTS: servers refuse it else."""
+    """Servers refuse it else."""
     options = attrs.evolve(PLAIN, parallel_tool_calls=True, extra={"tool_choice": "auto", "top_p": 1})
     assert body(HI, options=options).keys() & {"tools", "tool_choice", "parallel_tool_calls", "top_p"} == {"top_p"}
     assert body(HI, options=options, tools=(TOOL,)).keys() >= {"tools", "tool_choice", "parallel_tool_calls"}
@@ -224,7 +224,7 @@ def test_encrypted_reasoning_is_asked_for_where_a_model_reasons() -> None:
 
 
 def test_reasoning_goes_only_before_what_came_of_it() -> None:
-    """FAULTS J08: the server refuses it alone, and before what it did not make."""
+    """J08: the server refuses it alone, and before what it did not make."""
     thought, other = Thinking("Hm", raw=REASONING), Thinking("So", raw=REASONING.replace("rs_", "rs_other_"))
     assert items(said(thought)) == []
     assert items(said(thought, Text("cut off"))) == [{"type": "message", "role": "assistant", "content": "cut off"}]
@@ -281,7 +281,7 @@ def test_texts_of_one_message_are_put_together_again() -> None:
 
 
 def test_an_id_that_comes_again_is_replaced_for_call_and_result() -> None:
-    """FAULTS E01: providers use ids again; nor may one be too long."""
+    """E01: providers use ids again; nor may one be too long."""
     long = "c" * 65
     history = [
         said(called("c1", "call_1", CALL)), results(returned("c1")),

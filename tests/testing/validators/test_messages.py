@@ -230,6 +230,15 @@ RULES = [
         "1024",
     ),
     rule("a budget fits", ask(**ASKS), ask(**ASKS | {"max_tokens": 1024}), "max_tokens", "greater than"),
+    rule("thinking has hardly a top_p", ask(**ASKS, top_p=0.95), ask(**ASKS, top_p=0.9), "top_p", "0.95 or unset"),
+    rule("thinking has no top_k", ask(**ASKS), ask(**ASKS, top_k=40), "top_k", "must be unset"),
+    rule(
+        "thinking begins what is gone on with",
+        ask("a", [THOUGHT, TEXT], **ASKS),
+        ask("a", [TEXT], **ASKS),
+        "messages.1.content.0",
+        "Expected `thinking`",
+    ),
     rule("thinking has no temperature", ask(**ASKS), ask(**ASKS, temperature=0.5), "temperature", "only be set to 1"),
     rule(
         "thinking can't be made to call",

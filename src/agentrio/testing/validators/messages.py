@@ -38,6 +38,7 @@ from agentrio.testing.validators.shared import Met, check_order, check_tool_choi
 __all__ = ["check_messages"]
 
 MAX_MARKS = 4  # https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
+LEAST_TOP_P = 0.95  # beside thinking
 LEAST_BUDGET = 1024  # https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking
 PROPERTY = text(pattern=r"[a-zA-Z0-9_.-]{1,64}")
 THINKING = ("thinking", "redacted_thinking")
@@ -270,14 +271,25 @@ def _check_thinking(body: dict[str, Any], turns: list[Turn], place: Place) -> No
         place.at("max_tokens").bad("`max_tokens` must be greater than `thinking.budget_tokens`.")
     if body.get("temperature", 1) != 1:
         place.at("temperature").bad("`temperature` may only be set to 1 when thinking is enabled.")
+    top_p = body.get("top_p", 1)
+    if isinstance(top_p, (int, float)) and top_p < LEAST_TOP_P:
+        place.at("top_p").bad("`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled.")
+    if "top_k" in body:
+        place.at("top_k").bad("`top_k` must be unset when thinking is enabled.")
     choice = body.get("tool_choice")
     if isinstance(choice, dict) and choice.get("type") in ("any", "tool"):
         place.at("tool_choice").bad("Thinking may not be enabled when tool_choice forces tool use.")
+    if thinking.get("type") == "enabled" and turns and turns[-1].role == "assistant":
+        _check_begins_with_thinking(turns[-1])
     last = next((turn for turn in reversed(turns) if turn.role == "assistant"), None)
     if place.demands.thinking_first and last is not None and last.ids("tool_use", "id"):
-        block, at = last.blocks[0]
-        if block.get("type") not in THINKING:
-            at.bad(f"Expected `thinking` or `redacted_thinking`, but found `{block.get('type')}`.")
+        _check_begins_with_thinking(last)
+
+
+def _check_begins_with_thinking(turn: Turn) -> None:
+    block, at = turn.blocks[0] if turn.blocks else ({}, turn.place)
+    if block.get("type") not in THINKING:
+        at.bad(f"Expected `thinking` or `redacted_thinking`, but found `{block.get('type')}`.")
 
 
 def _check_marks(body: dict[str, Any], place: Place) -> None:

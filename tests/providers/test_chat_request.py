@@ -23,6 +23,7 @@ from agentrio.providers.wire.chat_request import ChatOptions, encode_request
 from agentrio.providers.wire.chat_thinking import is_reasoning, thinking_fields
 from agentrio.providers.wire.common import GO_ON
 from agentrio.providers.wire.json import encode
+from agentrio.providers.wire.openai_cache import Cache
 
 TAG = ModelTag("server", "chat", "m")
 FOREIGN = ModelTag("anthropic", "messages", "claude")
@@ -136,6 +137,57 @@ def test_a_marked_layer_is_marked_where_the_model_needs_it() -> None:
         content = json.loads(encode_request(ModelRequest("s", (), layers), options))["messages"][0]["content"]
         marked = [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}, {"type": "text", "text": "b"}]
         assert content == (marked if model.startswith("anthropic/") else "a\n\nb")
+
+
+@pytest.mark.parametrize("cache", ["none", "short", "long"])
+@pytest.mark.parametrize("model", ["anthropic/claude-sonnet-5", "openai/gpt-5"])
+def test_the_users_last_text_is_marked_where_the_model_needs_it(model: str, cache: Cache) -> None:
+    """Claude behind OpenRouter: else each round of a long conversation is paid for in full."""
+    options = ChatOptions(attrs.evolve(TAG, model=model), preset("openrouter").dialect, cache=cache)
+    memo: dict[str, Any] = {}
+
+    def content(*messages: Message) -> list[Any]:
+        body = json.loads(encode_request(ModelRequest("s", messages, memo=memo), options))
+        return [message["content"] for message in body["messages"]]
+
+    def marked(text: str) -> Any:
+        mark = {"cache_control": {"type": "ephemeral"}}
+        return [{"type": "text", "text": text} | mark] if model.startswith("anthropic/") and cache != "none" else text
+
+    one, two = user_message("u", "a"), user_message("v", (Text("b"), PNG))
+    done = results(ToolResult("c1", "f", "succeeded", (Text("x"),)))
+    assert content(one) == [marked("a")]
+    assert content(one, said(call()), done) == [marked("a"), None, "x"]
+    told = content(one, said(call()), done, said(Text("so")), two)
+    assert told[:4] == ["a", None, "x", "so"]
+    assert told[4][:1] == (marked("b") if marked("b") != "b" else [{"type": "text", "text": "b"}])
+    assert "cache_control" not in told[4][1]
+    assert content(user_message("w", (PNG,))) == [[told[4][1]]]
+    assert content(said(Text("so"))) == ["so", GO_ON]
+
+
+@pytest.mark.parametrize(
+    ("cache", "key", "long_ttl", "expected"),
+    [
+        ("none", "mine", True, {}),
+        ("short", None, True, {"prompt_cache_key": "s"}),
+        ("short", "mine", True, {"prompt_cache_key": "mine"}),
+        ("long", None, False, {"prompt_cache_key": "s"}),
+        ("long", None, True, {"prompt_cache_key": "s", "prompt_cache_retention": "24h"}),
+    ],
+)
+def test_openai_keeps_the_prompt_under_the_sessions_id(
+    cache: Cache, key: str | None, long_ttl: bool, expected: dict[str, str]
+) -> None:
+    """As on the Responses wire; other servers are told a key only where one is given."""
+
+    def fields(name: str) -> dict[str, str]:
+        options = ChatOptions(TAG, preset(name).dialect, cache=cache, cache_key=key, long_ttl=long_ttl)
+        body = json.loads(encode_request(ModelRequest("s", (user_message("u", "a"),)), options))
+        return {name: value for name, value in body.items() if name.startswith("prompt_cache")}
+
+    assert fields("openai") == expected
+    assert fields("groq") == ({} if key is None else expected)
 
 
 # --------------------------------------------------------------------------------------------------- users and results

@@ -321,12 +321,30 @@ LOOP["x"] = LOOP
         ({"api_version": 5}, "OpenAIChat.api_version is 5"),
         ({"api_version": "\ud83d"}, "OpenAIChat.api_version"),
         ({"prices": 3}, r"OpenAIChat.prices is 3; it must be Prices"),
+        ({"cache": "forever"}, "OpenAIChat.cache is 'forever'; it must be none, short or long"),
+        ({"prompt_cache_key": 7}, r"OpenAIChat.prompt_cache_key is 7; it must be a text"),
     ],
 )
 def test_a_wrong_declaration_is_refused(values: dict[str, Any], words: str) -> None:
     """At once, with what is wrong."""
     with pytest.raises(DeclarationError, match=words):
         OpenAIChat(**{"model": "m", **values})
+
+
+@pytest.mark.parametrize("official", [False, True])
+async def test_a_days_cache_is_asked_for_at_openai_alone(official: bool) -> None:
+    """No one else is known to keep a prefix for so long."""
+
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.update(json.loads(request.content))
+        return httpx2.Response(404)
+
+    seen: dict[str, Any] = {}
+    url = "https://api.openai.com/v1" if official else "https://example.org/v1"
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as http:
+        model = OpenAIChat("m", client=http, api_key=KEY, base_url=url, cache="long", prompt_cache_key="mine")
+        await refused(model)
+    assert ("prompt_cache_retention" in seen, seen["prompt_cache_key"]) == (official, "mine")
 
 
 def test_the_server_follows_from_preset_and_address() -> None:
@@ -341,8 +359,8 @@ def test_the_server_follows_from_preset_and_address() -> None:
 def test_a_declaration_never_shows_its_key() -> None:
     """Nor headers and further fields, which may hold one."""
     model = OpenAIChat("m", preset="groq", api_key=KEY, headers={"x": "secret"}, extra={"y": "secret"})
-    told = "model='m', preset='groq', base_url=None, max_tokens=None, api_version=None"
-    assert repr(model) == f"OpenAIChat({told}, foreign_thinking='label', prices=None)"
+    told = "model='m', preset='groq', base_url=None, max_tokens=None, cache='short', prompt_cache_key=None"
+    assert repr(model) == f"OpenAIChat({told}, api_version=None, foreign_thinking='label', prices=None)"
 
 
 async def test_deepseek_is_sent_images() -> None:

@@ -100,6 +100,8 @@ def test_each_server_is_asked_in_its_own_fields(name: str, level: ThinkingLevel)
     asked = ASKED[name]
     told = body(presets()[name], model=asked.model, thinking=level, max_tokens=9)
     wanted = {asked.limit: 9} | (asked.high if level == "high" else asked.off)
+    if name == "openai":
+        wanted["prompt_cache_key"] = "s"
     if asked.usage:
         wanted["stream_options"] = {"include_usage": True}
     assert {key: told[key] for key in told if key not in ("model", "messages", "stream")} == wanted

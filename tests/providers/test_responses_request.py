@@ -16,9 +16,10 @@ from agentrio.domain.messages import Message, ModelTag, user_message
 from agentrio.domain.parts import CallError, File, Image, RawBlock, Text, Thinking, ToolCall, ToolResult
 from agentrio.domain.render import ModelRequest, SystemBlock, ThinkingLevel, ToolSpec
 from agentrio.providers.wire.common import GO_ON
+from agentrio.providers.wire.openai_cache import Cache
 from agentrio.providers.wire.responses_assembler import Assembler
 from agentrio.providers.wire.responses_history import Target
-from agentrio.providers.wire.responses_request import Cache, ResponsesOptions, effort_of, encode_request
+from agentrio.providers.wire.responses_request import ResponsesOptions, effort_of, encode_request
 
 TAG = ModelTag("openai", "responses", "gpt-5.2")
 OTHER = ModelTag("anthropic", "messages", "claude-sonnet-5")

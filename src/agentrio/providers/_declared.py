@@ -36,6 +36,26 @@ def check_model(owner: str, model: object, max_tokens: object) -> None:
         raise DeclarationError(f"{owner}.max_tokens is {shown(max_tokens)}; {told}")
 
 
+def check_cache(owner: str, cache: object) -> None:
+    """Refuse what says not how long a prompt's prefix is kept.
+
+    Raises:
+        DeclarationError: naming what would.
+    """
+    if cache not in ("none", "short", "long"):
+        raise DeclarationError(f"{owner}.cache is {shown(cache)}; it must be none, short or long.")
+
+
+def check_cache_key(owner: str, key: object) -> None:
+    """Refuse what can't be a key of a prompt's cache.
+
+    Raises:
+        DeclarationError: it is no text.
+    """
+    if not isinstance(key, str | None):
+        raise DeclarationError(f"{owner}.prompt_cache_key is {shown(key)}; it must be a text.")
+
+
 def check_foreign(owner: str, foreign: object) -> None:
     """Refuse what can't be done with other models' reasoning.
 

@@ -30,6 +30,7 @@ from ._declared import (
     NO_KEY,
     address_fault,
     check_base_url,
+    check_cache,
     check_foreign,
     check_headers,
     check_key,
@@ -129,8 +130,7 @@ class Anthropic:
 
 def _check_model(model: Anthropic) -> None:
     check_model(OWNER, model.model, model.max_tokens)
-    if model.cache not in ("none", "short", "long"):
-        raise DeclarationError(f"Anthropic.cache is {model.cache!r}; it must be none, short or long.")
+    check_cache(OWNER, model.cache)
     check_headers(OWNER, model.headers)
     check_foreign(OWNER, model.foreign_thinking)
 

@@ -24,15 +24,16 @@ from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest
 
 from ._connection import Assemblers, Connection
-from ._declared import check_extra, check_foreign, check_model, is_key
+from ._declared import check_cache, check_cache_key, check_extra, check_foreign, check_model, is_key
 from ._http import WallClock, wall_clock
 from ._openai import Account, check_account, open_connection
 from ._prices import GivenPrices, Tariff, check_prices, open_tariff
-from ._servers import account_at, as_preset, is_azure_v1, preset_name, seller_of, server_of
+from ._servers import account_at, as_preset, is_azure_v1, is_openai, preset_name, seller_of, server_of
 from .base import ModelClient, ModelStream, Timeouts
 from .presets import Preset
 from .wire.chat_assembler import ChatAssembler, ChatBodyAssembler
 from .wire.chat_request import ChatOptions, encode_request
+from .wire.openai_cache import Cache
 
 if TYPE_CHECKING:
     from ._openai import OpenAIClient
@@ -50,11 +51,13 @@ class OpenAIChat:
     another server is given, a server of which nothing more is known. ``preset`` is a name, such as ``groq`` or
     ``ollama``, or a ``Preset`` of your own. ``client`` may be an ``openai.AsyncOpenAI``, an ``openai.AsyncAzureOpenAI``
     or an ``httpx2.AsyncClient``; none is closed here. ``max_tokens`` is the default for each response, the server's if
-    not given. ``headers`` are sent with each request; ``extra`` are further fields of its body, such as ``top_p``.
-    ``foreign_thinking`` says whether what another model reasoned before is sent as labelled text, or dropped. For Azure
-    ``model`` is the deployment's name, and ``api_version`` may be given. ``prices`` are ``Prices`` of your own, False
-    for none; without them those of genai-prices count, where it is installed and lists server and model. What a server
-    itself tells of the cost goes before both.
+    not given. ``cache`` is how long the prompt's prefix is kept by servers that must be told: not at all, for minutes,
+    or (on api.openai.com) a day; OpenAI keeps it under the session's id or ``prompt_cache_key``. ``headers`` are sent
+    with each request; ``extra`` are further fields of its body, such as ``top_p``. ``foreign_thinking`` says whether
+    what another model reasoned before is sent as labelled text, or dropped. For Azure ``model`` is the deployment's
+    name, and ``api_version`` may be given. ``prices`` are ``Prices`` of your own, False for none; without them those of
+    genai-prices count, where it is installed and lists server and model. What a server itself tells of the cost goes
+    before both.
 
     Raises:
         DeclarationError: a value is wrong; the message says which and how to mend it.
@@ -66,6 +69,8 @@ class OpenAIChat:
     base_url: str | None = attrs.field(default=None, kw_only=True)
     client: OpenAIClient | None = attrs.field(default=None, kw_only=True, repr=False)
     max_tokens: int | None = attrs.field(default=None, kw_only=True)
+    cache: Cache = attrs.field(default="short", kw_only=True)
+    prompt_cache_key: str | None = attrs.field(default=None, kw_only=True)
     headers: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, repr=False)
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False)
     api_version: str | None = attrs.field(default=None, kw_only=True)
@@ -78,6 +83,8 @@ class OpenAIChat:
         check_account(_account(self))
         check_extra("OpenAIChat", self.extra, OURS)
         check_foreign("OpenAIChat", self.foreign_thinking)
+        check_cache("OpenAIChat", self.cache)
+        check_cache_key("OpenAIChat", self.prompt_cache_key)
         check_prices("OpenAIChat", self.prices)
         if self.api_version is not None and not is_key(self.api_version):
             raise DeclarationError(f"OpenAIChat.api_version is {shown(self.api_version)}; it is a date, or left out.")
@@ -144,7 +151,16 @@ class _Client:
         found = model.server
         self._tariff = tariff
         self._connection = connection
-        self._options = ChatOptions(model.tag, found.dialect, model.max_tokens, model.extra, model.foreign_thinking)
+        self._options = ChatOptions(
+            model.tag,
+            found.dialect,
+            model.max_tokens,
+            model.extra,
+            model.foreign_thinking,
+            model.cache,
+            model.prompt_cache_key,
+            is_openai(f"https://{connection.host}"),
+        )
         self._assemblers: Assemblers = (
             partial(ChatAssembler, found.reading),
             partial(ChatBodyAssembler, found.reading),

@@ -21,16 +21,17 @@ from agentrio.domain.messages import ModelTag
 from agentrio.domain.render import ModelRequest
 
 from ._connection import Assemblers, Connection
-from ._declared import check_extra, check_foreign, check_model
+from ._declared import check_cache, check_cache_key, check_extra, check_foreign, check_model
 from ._http import WallClock, wall_clock
 from ._openai import Account, check_account, open_connection
 from ._prices import GivenPrices, Tariff, check_prices, open_tariff
 from ._servers import account_at, as_preset, is_azure_v1, is_openai, preset_name, seller_of, server_of
 from .base import ModelClient, ModelStream, Timeouts
 from .presets import Preset
+from .wire.openai_cache import Cache
 from .wire.responses_assembler import Assembler, BodyAssembler
 from .wire.responses_history import Target
-from .wire.responses_request import Cache, ResponsesOptions, Summary, encode_request
+from .wire.responses_request import ResponsesOptions, Summary, encode_request
 
 if TYPE_CHECKING:
     from ._openai import OpenAIClient
@@ -84,13 +85,11 @@ class OpenAIResponses:
         check_extra(OWNER, self.extra, OURS)
         check_foreign(OWNER, self.foreign_thinking)
         check_prices(OWNER, self.prices)
-        if not isinstance(self.prompt_cache_key, str | None):
-            raise DeclarationError(f"{OWNER}.prompt_cache_key is {shown(self.prompt_cache_key)}; it must be a text.")
+        check_cache(OWNER, self.cache)
+        check_cache_key(OWNER, self.prompt_cache_key)
         for name in ("strict", "parallel_tool_calls"):
             if not isinstance(value := getattr(self, name), bool) and (value is not None or name == "strict"):
                 raise DeclarationError(f"{OWNER}.{name} is {shown(value)}; it must be True or False.")
-        if self.cache not in get_args(Cache):
-            raise DeclarationError(f"{OWNER}.cache is {self.cache!r}; it must be none, short or long.")
         if self.summary not in (None, *get_args(Summary)):
             raise DeclarationError(f"{OWNER}.summary is {self.summary!r}; it must be auto, concise, detailed or None.")
 

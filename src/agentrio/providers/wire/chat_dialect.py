@@ -44,6 +44,7 @@ class Dialect:
         reasoning_required: The field that each assistant message with calls must have, if only empty.
         thought_signatures: Whether an answer's first call must have a thought signature (Gemini's from 3 on).
         cache_marks: The models (by the beginning of their names) whose prompt cache must be marked.
+        cache_key: Whether requests say by a key which of them begin alike.
     """
 
     images: bool = True
@@ -61,3 +62,4 @@ class Dialect:
     reasoning_required: Literal["", "reasoning_content", "reasoning"] = ""
     thought_signatures: bool = False
     cache_marks: str = ""
+    cache_key: bool = False

@@ -88,6 +88,7 @@ class Conversation:
         self._ids = call_ids(self._tag, self._dialect.ids)
         self._pieces: list[bytes] = []  # with the commas between them, ready to be joined
         self._last: Message | None = None  # the last message that left something
+        self._user: tuple[int, Message] | None = None  # the user's last message, and its place among the pieces
 
     def feed(self, messages: tuple[Message, ...]) -> None:
         """The whole history so far, normalised."""
@@ -110,22 +111,36 @@ class Conversation:
             add_item(self._pieces, encode(BRIDGE))
         add_item(self._pieces, fragment)
         self._last = told
+        if told.role == "user":
+            self._user = len(self._pieces) - 1, told
 
-    def pieces(self) -> list[bytes]:
+    def pieces(self, *, mark: bool) -> list[bytes]:
         """All messages, to be joined. Behind an answer at the end the user asks for the rest of it, unless the server
         goes on with what is marked as a beginning: most refuse such an end where their models think. An answer that
-        does stand at the end loses trailing space, which some servers refuse there.
+        does stand at the end loses trailing space, which some servers refuse there. ``mark`` says that the server is to
+        keep all up to the user's last words.
         """
-        last = self._last
+        last, pieces = self._last, self._marked() if mark else self._pieces
         if last is None or last.role != "assistant" or last.calls:
-            return self._pieces
+            return pieces
         if not self._dialect.prefix_last and not only_paused(last, self._tag):
-            return [*self._pieces, b",", encode({"role": "user", "content": GO_ON})]
+            return [*pieces, b",", encode({"role": "user", "content": GO_ON})]
         message = _assistant(last, self._tag, self._dialect, self._ids)
         _trim(message)
         if self._dialect.prefix_last:
             message["prefix"] = True
-        return [*self._pieces[:-1], encode(message)]
+        return [*pieces[:-1], encode(message)]
+
+    def _marked(self) -> list[bytes]:
+        """The pieces with a mark on the last text of the user's last message, if it has one."""
+        at, message = self._user or (0, None)
+        content = _user_content(message.parts, self._dialect) if message else []
+        blocks: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        texts = [block for block in blocks if block["type"] == "text"]
+        if not texts:
+            return self._pieces
+        texts[-1]["cache_control"] = {"type": "ephemeral"}
+        return [*self._pieces[:at], encode({"role": "user", "content": blocks}), *self._pieces[at + 1 :]]
 
 
 def _trim(wire: dict[str, Any]) -> None:

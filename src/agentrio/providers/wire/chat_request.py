@@ -22,6 +22,7 @@ from .chat_dialect import Dialect
 from .chat_history import Conversation
 from .chat_thinking import is_reasoning, thinking_fields
 from .json import encode
+from .openai_cache import Cache, cache_fields
 
 _OF_TOOLS = ("tool_choice", "parallel_tool_calls")  # servers refuse them where there are no tools
 
@@ -34,7 +35,8 @@ def _key(options: ChatOptions) -> str:
 class ChatOptions:
     """What a model's declaration adds to each request.
 
-    ``extra`` are further fields of the body; ``foreign`` is what becomes of other models' reasoning.
+    ``extra`` are further fields of the body; ``foreign`` is what becomes of other models' reasoning. ``cache_key``
+    stands in place of the session's id. ``long_ttl`` is whether the host keeps a prefix for a day.
     """
 
     tag: ModelTag
@@ -42,6 +44,9 @@ class ChatOptions:
     max_tokens: int | None = None
     extra: Mapping[str, Any] = attrs.field(factory=dict)
     foreign: ForeignThinking = "label"
+    cache: Cache = "short"
+    cache_key: str | None = None
+    long_ttl: bool = False
     key: str = attrs.field(init=False, default=attrs.Factory(_key, takes_self=True))  # of a conversation in its memo
 
 
@@ -56,7 +61,7 @@ def encode_request(request: ModelRequest, options: ChatOptions) -> bytes:
         raise ProviderError(f"{options.tag.provider} takes no tools.", code="unsupported")
     pieces = [b'{"model":', encode(model), b',"messages":[']
     system = _system(request.system, options)
-    messages = _conversation(request, options).pieces()
+    messages = _conversation(request, options).pieces(mark=options.cache != "none" and _takes_marks(options))
     pieces += (system, b"," if system and messages else b"", *messages, b"]")
     if request.tools:
         pieces += (b',"tools":', _tools(request))
@@ -76,8 +81,17 @@ def _fields(request: ModelRequest, options: ChatOptions) -> dict[str, Any]:
     if request.temperature is not None and not _refuses_temperature(request, options):
         fields["temperature"] = request.temperature
     fields |= thinking_fields(dialect.thinking, model, request.thinking)
+    if dialect.cache_key or options.cache_key:
+        key = options.cache_key or request.session_id
+        fields |= cache_fields(key, options.cache, long_ttl=options.long_ttl)
     extra = {key: value for key, value in options.extra.items() if request.tools or key not in _OF_TOOLS}
     return fields | extra
+
+
+def _takes_marks(options: ChatOptions) -> bool:
+    """Whether what the server is to keep must be marked; other models' servers see for themselves."""
+    marked = options.dialect.cache_marks
+    return bool(marked) and options.tag.model.startswith(marked)
 
 
 def _refuses_temperature(request: ModelRequest, options: ChatOptions) -> bool:
@@ -100,7 +114,7 @@ def _system(layers: Sequence[SystemBlock], options: ChatOptions) -> bytes:
     dialect, model = options.dialect, options.tag.model
     role = "developer" if dialect.developer_role and is_reasoning(model) else "system"
     marked = max((index for index, layer in enumerate(told) if layer.cache), default=-1)
-    if marked < 0 or not dialect.cache_marks or not model.startswith(dialect.cache_marks):
+    if marked < 0 or not _takes_marks(options):
         return encode({"role": role, "content": "\n\n".join(layer.text for layer in told)})
     blocks: list[dict[str, Any]] = [{"type": "text", "text": layer.text} for layer in told]
     blocks[marked]["cache_control"] = {"type": "ephemeral"}

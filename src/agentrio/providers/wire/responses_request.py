@@ -6,7 +6,6 @@ the request's memo, so a round encodes what is new and joins the rest.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
@@ -18,12 +17,11 @@ from agentrio.domain.render import ModelRequest, SystemBlock, ThinkingLevel, Too
 
 from .chat_thinking import openai_effort, xai_effort
 from .json import encode
+from .openai_cache import Cache, cache_fields
 from .responses_history import Items, Target
 
-Cache: TypeAlias = Literal["none", "short", "long"]
 Summary: TypeAlias = Literal["auto", "concise", "detailed"]
 
-LONGEST_KEY = 64  # characters of a prompt_cache_key
 ENCRYPTED = "reasoning.encrypted_content"
 OF_TOOLS = ("tool_choice", "parallel_tool_calls")  # servers refuse them where there are no tools
 
@@ -103,7 +101,8 @@ def _fields(request: ModelRequest, options: ResponsesOptions) -> dict[str, Any]:
     elif request.temperature is not None:  # refused beside reasoning
         fields["temperature"] = request.temperature
     extra = {key: value for key, value in options.extra.items() if request.tools or key not in OF_TOOLS}
-    return fields | _cache(request, options) | extra
+    key = options.cache_key or request.session_id
+    return fields | cache_fields(key, options.cache, long_ttl=options.long_ttl) | extra
 
 
 def effort_of(model: str, level: ThinkingLevel) -> str | None:
@@ -120,19 +119,6 @@ def effort_of(model: str, level: ThinkingLevel) -> str | None:
     if level == "off":
         return "none" if _CAN_STOP.search(model) else openai_effort(model, "minimal")
     return openai_effort(model, level)
-
-
-def _cache(request: ModelRequest, options: ResponsesOptions) -> dict[str, Any]:
-    """Requests with one key go to the server that has their prefix:
-    https://platform.openai.com/docs/guides/prompt-caching.
-    """
-    key = options.cache_key or request.session_id
-    if options.cache == "none" or not key:
-        return {}
-    if len(key) > LONGEST_KEY:
-        key = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
-    kept = {"prompt_cache_retention": "24h"} if options.cache == "long" and options.long_ttl else {}
-    return {"prompt_cache_key": key} | kept
 
 
 _encoded_tools: WeakKeyDictionary[ToolSpec, dict[bool, bytes]] = WeakKeyDictionary()

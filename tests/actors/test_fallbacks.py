@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from agentrio import Agent, DeclarationError, Scripted, open_runtime, read_tool
 from agentrio.domain.messages import ModelTag
+from agentrio.domain.status import Code
 from agentrio.events import Event, MessageCompleted, Retrying
 from agentrio.providers.base import ProviderError
 from agentrio.providers.scripted import call
@@ -68,6 +71,31 @@ async def test_a_fault_of_the_request_is_not_tried_elsewhere(autojump_clock: obj
         async with runtime.open_session(agent) as session:
             result = await session.ask("Well?")
     assert (result.status, second.requests) == ("error", [])
+
+
+MAY_BE_FINE_ELSEWHERE = {
+    "context_overflow",
+    "dependency_failed",
+    "invalid_response",
+    "not_provisioned",
+    "overloaded",
+    "rate_limited",
+    "stream_dropped",
+    "unauthorized",
+    "unsupported",
+}
+
+
+@pytest.mark.parametrize("code", get_args(Code))
+async def test_each_failure_that_another_model_may_not_have_is_tried_elsewhere(
+    code: str, autojump_clock: object
+) -> None:
+    """And no other: what a filter stopped must not be asked of the next."""
+    second = Scripted(["Fine."], model="second")
+    async with open_runtime() as runtime:
+        async with runtime.open_session(Agent(model=Scripted([refused(code)]), fallbacks=[second])) as session:
+            result = await session.ask("Well?")
+    assert (result.status == "succeeded", len(second.requests)) == (code in MAY_BE_FINE_ELSEWHERE,) * 2
 
 
 def test_a_fallback_that_is_no_model_is_refused_where_it_is_declared() -> None:

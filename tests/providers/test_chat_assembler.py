@@ -320,6 +320,7 @@ def test_a_call_with_finish_reason_stop_counts_as_a_call(finish: str, stop: str)
         ("content_filter", "content_filter"),
         ("eos", "end"),
         ("model_length", "max_tokens"),
+        ("model_context_window_exceeded", "max_tokens"),
         ("sensitive", "content_filter"),
         ("something_new", "unknown"),
     ],

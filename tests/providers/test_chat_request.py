@@ -162,8 +162,8 @@ def test_the_users_last_text_is_marked_where_the_model_needs_it(model: str, cach
     assert told[:4] == ["a", None, "x", "so"]
     assert told[4][:1] == (marked("b") if marked("b") != "b" else [{"type": "text", "text": "b"}])
     assert "cache_control" not in told[4][1]
+    assert content(said(Text("so"))) == ["so", GO_ON]  # another history has another last text
     assert content(user_message("w", (PNG,))) == [[told[4][1]]]
-    assert content(said(Text("so"))) == ["so", GO_ON]
 
 
 @pytest.mark.parametrize(

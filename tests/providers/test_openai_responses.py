@@ -29,6 +29,7 @@ from agentrio.testing.loopback import (
     Fault,
     ModelServer,
     Pace,
+    RawReply,
     Reply,
     Script,
     TextReply,
@@ -175,6 +176,33 @@ async def test_a_header_may_be_the_credential() -> None:
         headers = {"Authorization": "Bearer mine"}
         await once(OpenAIResponses("gpt-5.2", preset="openai", base_url=f"{server.base_url}/v1", headers=headers))
         assert server.record[0].headers["authorization"] == digest("Bearer mine")
+
+
+@pytest.mark.parametrize("server_of", ["groq", "azure"])
+@pytest.mark.parametrize("named", ["Authorization", "authorization", "Api-Key"])
+async def test_so_it_may_at_a_server_that_wants_a_key(
+    server_of: str, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At its own address, too: whoever fetches tokens has no key. A header that the server does not look at is none."""
+    monkeypatch.delenv("GROQ_API_KEY", raising=False)
+    monkeypatch.delenv("AZURE_OPENAI_API_KEY", raising=False)
+    refusal = RawReply(b"{}", status=404)
+    async with open_model_server([refusal]) as server:
+        model = OpenAIResponses("gpt-5.2", preset=server_of, base_url=server.base_url, headers={named: "Bearer mine"})
+        async with model.open() as client:
+            error = await failure(client)
+        if server_of == "groq" and named == "Api-Key":
+            assert error.code == "not_provisioned"
+        else:
+            assert (error.status, server.record[0].headers[named.lower()]) == (404, digest("Bearer mine"))
+
+
+async def test_an_address_of_your_own_may_ask_for_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it speaks as OpenAI does; if it wants one it says so."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    async with open_model_server([TextReply("Hi")]) as server:
+        await once(OpenAIResponses("gpt-5.2", preset="openai", base_url=f"{server.base_url}/v1"))
+        assert "authorization" not in server.record[0].headers
 
 
 @pytest.mark.parametrize(

@@ -459,11 +459,12 @@ def test_any_history_is_json_and_keeps_reasoning_before_its_item(history: list[M
         assert item.get("content") != ""
 
 
-def test_a_call_of_a_client_s_own_tool_goes_with_its_output_or_not_at_all() -> None:
+@pytest.mark.parametrize("kind", ["apply_patch_call", "computer_call", "local_shell_call", "shell_call"])
+def test_a_call_of_a_client_s_own_tool_goes_with_its_output_or_not_at_all(kind: str) -> None:
     """The server refuses one that has none, and an output of a call that is not there."""
-    patch = RawBlock("apply_patch_call", '{"type":"apply_patch_call","call_id":"p1"}')
-    output = RawBlock("apply_patch_call_output", '{"type":"apply_patch_call_output","call_id":"p1"}')
-    other = RawBlock("apply_patch_call_output", '{"type":"apply_patch_call_output","call_id":"p2"}')
+    patch = RawBlock(kind, f'{{"type":"{kind}","call_id":"p1"}}')
+    output = RawBlock(f"{kind}_output", f'{{"type":"{kind}_output","call_id":"p1"}}')
+    other = RawBlock(f"{kind}_output", f'{{"type":"{kind}_output","call_id":"p2"}}')
     assert [item["type"] for item in items(HI, said(patch, output))[1:]] == [patch.kind, output.kind]
     assert [item["type"] for item in items(HI, said(patch, other, output))[1:]] == [patch.kind, output.kind]
     assert items(HI, said(patch, other))[1:] == []

@@ -12,6 +12,7 @@ from agentrio.providers.base import ProviderError
 from agentrio.providers.wire.sse import Event, SSEDecoder
 
 STREAM = (
+    b"data: 0\n\n"  # first, so that a byte order mark before it would take it along
     b": hello\n\n"
     b"event: one\ndata: 1\n\n"
     b"data:x\n\n"
@@ -25,6 +26,7 @@ STREAM = (
     + b"event: late\ndata: unterminated\n"
 )
 EVENTS: list[Event] = [
+    (b"", b"0"),
     (b"one", b"1"),
     (b"", b"x"),
     (b"two", b"a\nb"),

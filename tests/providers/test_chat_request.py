@@ -129,6 +129,26 @@ def test_openais_reasoning_models_are_given_the_prompt_as_developer() -> None:
         assert ("temperature" in body) == (role == "system")
 
 
+@pytest.mark.parametrize(
+    ("model", "thinking", "takes"),
+    [
+        ("gpt-5.2", "off", True),
+        ("gpt-5.2", "low", False),
+        ("gpt-5.2", None, False),
+        ("gpt-5", "off", False),
+        ("o3", "off", False),
+        ("gpt-4o", "off", True),
+        ("gpt-4o", None, True),
+    ],
+)
+def test_a_temperature_goes_where_nothing_is_reasoned(model: str, thinking: ThinkingLevel | None, takes: bool) -> None:
+    """Beside reasoning OpenAI refuses it, and GPT-5 and its forerunners always reason. Other servers take it."""
+    for name, goes in (("openai", takes), ("groq", True)):
+        options = ChatOptions(attrs.evolve(TAG, model=model), preset(name).dialect)
+        request = ModelRequest("s", (user_message("u", "a"),), thinking=thinking, temperature=0.5)
+        assert ("temperature" in json.loads(encode_request(request, options))) == goes
+
+
 def test_a_marked_layer_is_marked_where_the_model_needs_it() -> None:
     """Claude behind OpenRouter; other models cache by themselves."""
     layers = (SystemBlock("a", cache=True), SystemBlock("b"))
@@ -483,10 +503,10 @@ def efforts(style: Any, model: str) -> list[Any]:
 @pytest.mark.parametrize(
     ("style", "model", "wanted"),
     [
-        ("openai", "gpt-5", [None, "minimal", "low", "medium", "high", "high", "high"]),
-        ("openai", "gpt-5.2", [None, "low", "low", "medium", "high", "xhigh", "xhigh"]),
-        ("openai", "gpt-5.6", [None, "low", "low", "medium", "high", "xhigh", "max"]),
-        ("openai", "o3", [None, "low", "low", "medium", "high", "high", "high"]),
+        ("openai", "gpt-5", ["minimal", "minimal", "low", "medium", "high", "high", "high"]),
+        ("openai", "gpt-5.2", ["none", "low", "low", "medium", "high", "xhigh", "xhigh"]),
+        ("openai", "gpt-5.6", ["none", "low", "low", "medium", "high", "xhigh", "max"]),
+        ("openai", "o3", ["low", "low", "low", "medium", "high", "high", "high"]),
         ("openai", "gpt-4o", [None] * 7),
         ("effort", "any", [None, "low", "low", "medium", "high", "high", "high"]),
         ("effort_or_none", "any", ["none", "low", "low", "medium", "high", "high", "high"]),

@@ -36,8 +36,8 @@ class Asked:
 
 
 ASKED = {
-    "openai": Asked("gpt-5.2", limit="max_completion_tokens"),
-    "azure": Asked("gpt-5.2", limit="max_completion_tokens"),
+    "openai": Asked("gpt-5.2", off={"reasoning_effort": "none"}, limit="max_completion_tokens"),
+    "azure": Asked("gpt-5.2", off={"reasoning_effort": "none"}, limit="max_completion_tokens"),
     "gemini": Asked("gemini-3.5-flash", off={"reasoning_effort": "minimal"}),
     "deepseek": Asked(
         high={"thinking": {"type": "enabled"}, "reasoning_effort": "high"}, off={"thinking": {"type": "disabled"}}

@@ -20,7 +20,7 @@ from agentrio.providers.base import ProviderError
 
 from .chat_dialect import Dialect
 from .chat_history import Conversation
-from .chat_thinking import is_reasoning, thinking_fields
+from .chat_thinking import is_reasoning, openai_effort, thinking_fields
 from .json import encode
 from .openai_cache import Cache, cache_fields
 
@@ -95,7 +95,11 @@ def _takes_marks(options: ChatOptions) -> bool:
 
 
 def _refuses_temperature(request: ModelRequest, options: ChatOptions) -> bool:
-    return options.dialect.thinking == "openai" and request.thinking != "off" and is_reasoning(options.tag.model)
+    """A reasoning model of OpenAI's does, unless it can be told not to reason, and is."""
+    model = options.tag.model
+    if options.dialect.thinking != "openai" or not is_reasoning(model):
+        return False
+    return request.thinking != "off" or openai_effort(model, "off") != "none"
 
 
 def _conversation(request: ModelRequest, options: ChatOptions) -> Conversation:

@@ -2,7 +2,8 @@
 
 The styles, with the sources that ``presets.toml`` names for each server that has one:
 
-- ``openai``: ``reasoning_effort``, to reasoning models alone; others refuse it;
+- ``openai``: ``reasoning_effort``, to reasoning models alone; others refuse it. Those that can't be told not to think
+  are told to think as little as they can: not asked, they would think as much as they do by default;
 - ``effort``: ``reasoning_effort``, to all; off is not to ask;
 - ``effort_or_none``: the same, and ``none`` for off;
 - ``deepseek``: ``thinking.type`` and ``reasoning_effort`` of low, high or max;
@@ -27,6 +28,7 @@ from agentrio.domain.render import ThinkingLevel
 from .chat_dialect import ThinkingStyle
 
 _OPENAI_REASONING = re.compile(r"(?:^|/)(?:o\d|gpt-5(?!.*chat)|gpt-[6-9]|codex)")
+_CAN_STOP = re.compile(r"gpt-(?:5\.[1-9]|[6-9])")
 _GPT_VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 _NO_VERSION: tuple[int, int] = (0, 0)  # older than all
 
@@ -48,7 +50,7 @@ def thinking_fields(style: ThinkingStyle, model: str, level: ThinkingLevel | Non
     on = level != "off"
     match style:
         case "openai":
-            return {"reasoning_effort": openai_effort(model, level)} if on and is_reasoning(model) else {}
+            return {"reasoning_effort": openai_effort(model, level)} if is_reasoning(model) else {}
         case "effort":
             return _effort(level) if on else {}
         case "effort_or_none":
@@ -86,9 +88,11 @@ def _effort(level: ThinkingLevel) -> dict[str, Any]:
 
 
 def openai_effort(model: str, level: ThinkingLevel) -> str:
-    """The effort that an OpenAI model knows for a level: ``minimal`` came with GPT-5 and left with 5.1, ``xhigh`` came
-    with 5.2, ``max`` with 5.6.
+    """The effort that an OpenAI model knows for a level: ``minimal`` came with GPT-5 and left with 5.1, with which
+    ``none`` came; ``xhigh`` came with 5.2, ``max`` with 5.6.
     """
+    if level == "off":
+        return "none" if _CAN_STOP.search(model) else openai_effort(model, "minimal")
     found = _GPT_VERSION.search(model)
     version = (int(found[1]), int(found[2] or 0)) if found else _NO_VERSION
     if level == "minimal":

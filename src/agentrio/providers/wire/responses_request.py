@@ -27,7 +27,6 @@ OF_TOOLS = ("tool_choice", "parallel_tool_calls")  # servers refuse them where t
 
 _REASONS = re.compile(r"(?:^|[/.])(?:o\d|gpt-5(?!.*chat)|gpt-[6-9]|codex)")
 _REASONS_NOT = re.compile(r"(?:^|[/.])(?:chatgpt|gpt-(?:3|4|5.*chat))")
-_CAN_STOP = re.compile(r"gpt-(?:5\.[1-9]|[6-9])")
 
 _EFFORTS: dict[ThinkingLevel, str] = {"off": "none", "minimal": "low", "xhigh": "high", "max": "high"}
 """Of models that are not OpenAI's: the three efforts that all of them know."""
@@ -116,8 +115,6 @@ def effort_of(model: str, level: ThinkingLevel) -> str | None:
         return None
     if not _REASONS.search(model):
         return _EFFORTS.get(level, level)
-    if level == "off":
-        return "none" if _CAN_STOP.search(model) else openai_effort(model, "minimal")
     return openai_effort(model, level)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext, suppress
 from enum import Enum
@@ -21,7 +21,6 @@ from .history import History, history_file
 
 PROMPT = "> "
 INTERRUPT, SUSPEND = "\x03", "\x1a"  # what the keys Ctrl-C and Ctrl-Z send
-STOPPED = 0.1  # seconds after which a process that was told to stop has; a thread of it may go on for a moment
 PASTES_UNMARKED = "\x1b[?2004l"  # to the terminal: mark what is pasted no more
 
 
@@ -181,9 +180,15 @@ def _signals_are_keys() -> Generator[None]:
 
 
 def _suspend() -> None:
-    """Stop until the shell says to go on, as Ctrl-Z does: all that runs in front of the terminal."""
+    """Stop until the shell says to go on, as Ctrl-Z does: all that runs in front of the terminal.
+
+    The signal to the process may reach its main thread first, while this one goes on for a moment. So this thread has
+    one of its own, which waits until both are sent; to go on takes back what has not been delivered by then.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})
+    signal.pthread_kill(threading.get_ident(), signal.SIGTSTP)
     os.kill(0, signal.SIGTSTP)
-    time.sleep(STOPPED)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
 
 
 @attrs.define(eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,10 @@ import trio
 
 from agentrio import Agent, Anthropic, OpenAIChat, OpenAIResponses, RunResult, open_runtime
 from agentrio.providers.base import Model, ProviderError
+from agentrio.providers.wire.anthropic_assembler import Assembler as Messages
 from agentrio.providers.wire.assembling import EventAssembler
+from agentrio.providers.wire.chat_assembler import ChatAssembler
+from agentrio.providers.wire.responses_assembler import Assembler as Responses
 from agentrio.testing import ModelServer, Pace, RawReply, open_model_server
 
 KEY = "sk-hostile-0123456789"
@@ -90,6 +94,27 @@ async def test_json_nested_beyond_sense_is_a_typed_failure(frames: bytes, autoju
     assert result.failure is not None
     assert result.failure.code == "invalid_response"
     assert "nested" in result.failure.message
+
+
+async def test_what_is_no_json_is_passed_over_and_told_once(
+    autojump_clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The answer is kept, and whoever runs the program learns that there was more. ``[DONE]`` ends many streams."""
+    text, junk = {"type": "text_delta", "text": "Fine."}, b'data: {"type": "content_bl\n\n' + b"data: what?\n\n"
+    frames = start({"type": "text", "text": ""}) + junk + delta(text) + junk + end() + b"data: [DONE]\n\n"
+    unknown = event({"type": "something new"})
+    assert (await ask(RawReply(frames + unknown))).text == "Fine."
+    assert [record.getMessage() for record in caplog.records] == [
+        "4 events of a response of 127.0.0.1 were no JSON, and were passed over"
+    ]
+
+
+@pytest.mark.parametrize("assembler", [Messages, ChatAssembler, Responses])
+def test_on_each_wire_it_is_counted_what_was_no_json(assembler: Callable[[], EventAssembler]) -> None:
+    """Frames that are JSON and say nothing known are another matter."""
+    reading = assembler()
+    reading.feed(b"data: {\n\ndata: [1]\n\ndata: null\n\ndata: [DONE] \n\ndata: }{\n\n" + event({"type": "x"}))
+    assert reading.unread == 2
 
 
 async def test_brackets_in_a_text_are_no_nesting(autojump_clock: object) -> None:

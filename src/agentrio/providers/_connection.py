@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,6 +16,8 @@ from ._reading import BodyReader
 from ._secrets import redacted
 from ._sending import Sender
 from .base import ModelStream, ProviderError, Timeouts
+
+log: logging.Logger = logging.getLogger("agentrio")
 
 Assemblers: TypeAlias = tuple[Callable[[], StreamAssembler], Callable[[], StreamAssembler]]
 """What reads a stream, and what reads an answer that is one JSON body."""
@@ -56,6 +59,15 @@ class Connection:
                 )
             of_stream, of_body = assemblers
             assembler = of_body() if kind.endswith("json") else of_stream()
-            yield ResponseStream(reader, assembler, timeouts.idle, Pricing(tariff), secrets)
+            try:
+                yield ResponseStream(reader, assembler, timeouts.idle, Pricing(tariff), secrets)
+            finally:
+                _tell_unread(self.host, assembler.unread)
         finally:
             await close_response(response, reader)  # noqa: ASYNC102  # it holds the shield, and its deadline
+
+
+def _tell_unread(host: str, events: int) -> None:
+    """Once for a response: what it says is kept, and somebody should know that there was more."""
+    if events:
+        log.warning("%d events of a response of %s were no JSON, and were passed over", events, host)

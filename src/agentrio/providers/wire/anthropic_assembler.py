@@ -113,6 +113,8 @@ class Assembler(EventAssembler):
                 self._other(frame, out)
                 if self.done:
                     return
+            else:
+                self._pass_over(data)
 
     def _other(self, frame: Frame, out: list[PartDelta]) -> None:
         self.idle: bool = self.idle and type(frame) is Ping

@@ -7,9 +7,10 @@ from typing import Any
 from agentrio.providers.base import PartDelta, ProviderError
 
 from .failures import unwrapped
-from .json import decode
+from .json import decode, is_json
 from .sse import MAX_EVENT, Event, SSEDecoder
 
+DONE = b"[DONE]"  # what OpenAI's streams end with, and those of many others
 MAX_BODY = 4 * MAX_EVENT  # bytes of an answer that is no stream
 MAX_STREAM = 8 * MAX_EVENT  # bytes of one that is: the longest answers there are take a third of it
 MAX_PARTS = 10_000  # of one answer; a real one has a few hundred at most
@@ -20,7 +21,8 @@ class EventAssembler:
 
     ``finished`` is set once the stop reason is known, ``done`` once nothing more is to be expected, ``failure`` once
     the response can't be completed any more; it is raised by the next ``feed`` or ``close``. ``idle`` is whether the
-    last bytes brought nothing but signs of life: comments, pings, and events that say nothing.
+    last bytes brought nothing but signs of life: comments, pings, and events that say nothing. ``unread`` counts the
+    events that were no JSON, which are passed over.
     """
 
     def __init__(self, max_event: int = MAX_EVENT, max_stream: int = MAX_STREAM) -> None:
@@ -30,6 +32,7 @@ class EventAssembler:
         self.done: bool = False
         self.idle: bool = False
         self.failure: ProviderError | None = None
+        self.unread: int = 0
 
     def feed(self, data: bytes) -> list[PartDelta]:
         """The deltas in these bytes, all events at once. Once ``done``, nothing is looked at any more.
@@ -85,6 +88,11 @@ class EventAssembler:
     def _read(self, events: list[Event], out: list[PartDelta]) -> None:
         """What a wire makes of its events."""
         ...
+
+    def _pass_over(self, data: bytes) -> None:
+        """An event that says nothing known."""
+        if data.strip() != DONE and not is_json(data):
+            self.unread += 1
 
 
 class WholeBody(EventAssembler):

@@ -20,7 +20,7 @@ from agentrio.domain.status import Code, StopReason
 from agentrio.domain.usage import NO_USAGE, Usage
 from agentrio.providers.base import ModelResponse, PartDelta, ProviderError
 
-from .assembling import MAX_BODY, MAX_PARTS, EventAssembler, WholeBody, endless
+from .assembling import DONE, MAX_BODY, MAX_PARTS, EventAssembler, WholeBody, endless
 from .billing import Bill, CostStyle, tier_context, told_cost
 from .chat_frames import CallPiece, Choice, Chunk, Delta, is_error, loose_chunk, read_chunk
 from .chat_parts import AnyPart, CallPart, Calls, Details, TextPart, ThinkingPart, name_piece
@@ -59,8 +59,6 @@ FAILED: dict[str, Code] = {
 
 MESSAGE_FIELDS = "chat.message"
 """The kind of the block that keeps a message's own fields, such as Gemini's ``extra_content``."""
-
-DONE = b"[DONE]"
 
 
 @attrs.frozen
@@ -135,6 +133,8 @@ class ChatAssembler(EventAssembler):
                 self._end(out)
                 if self.done:
                     return
+            else:
+                self._pass_over(data)
 
     def _end(self, out: list[PartDelta]) -> None:
         if self._reading.finish_optional and self._parts:

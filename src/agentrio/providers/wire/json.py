@@ -95,6 +95,15 @@ def decode_unmended(data: bytes) -> Any:
     return loads(data)
 
 
+def is_json(data: bytes) -> bool:
+    """Whether it can be read; what is nested too deeply has been refused before."""
+    try:
+        loads(data)
+    except ValueError:
+        return False
+    return True
+
+
 def loads(data: bytes | str, *, strict: bool = False) -> Any:
     """The slow path."""
     text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data

@@ -89,7 +89,10 @@ class Assembler(EventAssembler):
         append = out.append
         for name, data in events:
             frame = read_frame(name, data)
-            if frame is None or self.finished:
+            if frame is None:
+                self._pass_over(data)
+                continue
+            if self.finished:
                 continue
             delta = frame.delta
             if type(delta) is str and frame.type in DELTAS:  # nearly every event: no call more than needed

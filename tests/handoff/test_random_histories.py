@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from agentrio.domain.history import normalise_history
 from agentrio.domain.messages import Message, user_message
-from agentrio.domain.parts import CallError, File, Text, ToolCall, ToolResult
+from agentrio.domain.parts import CallError, File, RawBlock, Text, ToolCall, ToolResult
 from agentrio.domain.session import Session
 from tests.handoff.histories import histories
 from tests.handoff.targets import MAIN, MODELS
@@ -41,6 +41,18 @@ def test_every_server_takes_every_history(history: list[Message]) -> None:
         return  # nothing that could be sent
     for name, model in MODELS.items():
         assert model.problems(history) == [], name
+
+
+def test_an_answer_that_leaves_nothing_at_the_end_is_gone_on_with_all_the_same() -> None:
+    """What stands before it was said and done, and no server goes on with that."""
+    block = RawBlock(
+        "server_tool_use", '{"type": "server_tool_use", "id": "srvtoolu_6", "name": "search", "input": {}}'
+    )
+    for name, model in MODELS.items():
+        others = MODELS["responses-openai" if model.tag.api == "messages" else "anthropic"].tag
+        said = Message("a", "assistant", (Text("Done."),), model.tag)
+        stopped = Message("b", "assistant", (block,), others, interrupted=True)
+        assert model.problems([user_message("u", "Go on."), said, stopped]) == [], name
 
 
 def test_an_answer_at_the_end_has_no_space_there_that_only_shows_on_the_wire() -> None:

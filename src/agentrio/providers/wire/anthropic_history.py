@@ -127,7 +127,7 @@ class Turns:
         """
         if self._role is None:
             return []
-        over = self._role == "assistant" and not begun and not only_paused(self._told[-1], self._tag)
+        over = self._role == "assistant" and not begun and not only_paused(self._seen[-1], self._tag)
         dropped = _uncalled(self._told, self._called)
         told, fragments = self._left(dropped | _unanswered(self._told) if over else dropped)
         turn = b",".join(fragments)

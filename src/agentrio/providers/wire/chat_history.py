@@ -123,7 +123,7 @@ class Conversation:
         last, pieces = self._last, self._marked() if mark else self._pieces
         if last is None or last.role != "assistant" or last.calls:
             return pieces
-        if not self._dialect.prefix_last and not only_paused(last, self._tag):
+        if not self._dialect.prefix_last and not only_paused(self._seen[-1], self._tag):
             return [*pieces, b",", encode({"role": "user", "content": GO_ON})]
         message = _assistant(last, self._tag, self._dialect, self._ids)
         _trim(message)

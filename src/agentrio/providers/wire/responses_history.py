@@ -81,7 +81,7 @@ class Items:
     def pieces(self) -> list[bytes]:
         """All items, to be joined. Behind an answer at the end the user asks for the rest of it."""
         last = self._last
-        if last is None or last.role != "assistant" or last.calls or only_paused(last, self._target.tag):
+        if last is None or last.role != "assistant" or last.calls or only_paused(self._seen[-1], self._target.tag):
             return self._pieces
         return [*self._pieces, b",", encode({"role": "user", "content": GO_ON})]
 

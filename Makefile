@@ -31,10 +31,7 @@ demo: .venv/.demo ## watch an agent stream, call tools and be stopped; no key, n
 	$(BIN)/agentrio demo
 
 test: .venv/.tox ## tests on the oldest and newest Python here, lint, async lint, types, import law, docs
-	@rm -rf .tox/coverage
 	@$(call pythons,ends) && $(TOX) $(PARALLEL) -e "$(LONG),$$envs,$(CHECKS)"
-# COVERAGE GATE: take the next line's `#` away to make the bounds a part of `make test`.
-#	@$(MAKE) --no-print-directory coverage
 
 test-full: .venv/.tox ## every Python here, and the long sweeps on the newest; three quarters of an hour on two cores
 	@$(call pythons,full) && $(TOX) $(PARALLEL) -e "$$envs,$(LONG),$(CHECKS)"
@@ -49,7 +46,9 @@ model-test: .venv/.tox local-model ## drive that model on this machine through a
 tox: .venv/.tox ## one environment: make tox ENV=py313 ARGS="tests/test_x.py -k name"
 	@$(call pythons,ends) && $(TOX) run -e "$(ENV)" -- $(ARGS)
 
-coverage: .venv/.tox ## hold what the last test run measured against the bounds
+coverage: .venv/.tox ## the tests on the oldest and newest Python here, and their branch coverage against its bounds
+	@rm -rf .tox/coverage
+	@$(call pythons,coverage) && $(TOX) $(PARALLEL) -e "$$envs"
 	@$(TOX) run -q -e coverage
 
 bench: .venv/.bench ## measure; writes docs/benchmarks.md

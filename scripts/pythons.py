@@ -2,6 +2,7 @@
 
     python scripts/pythons.py                 one line each, oldest first
     python scripts/pythons.py --envs ends     tox names of the oldest and the newest: py311,py313
+    python scripts/pythons.py --envs coverage the same, with coverage
     python scripts/pythons.py --envs full     tox names of the long sweeps on the newest, the usual run on others
     python scripts/pythons.py --path          their folders, in the form of PATH
 
@@ -87,7 +88,7 @@ def _is_virtual(path: Path) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="List the Pythons that the tests must run on.")
-    parser.add_argument("--envs", choices=["ends", "full"], help="print names for tox")
+    parser.add_argument("--envs", choices=["ends", "coverage", "full"], help="print names for tox")
     parser.add_argument("--path", action="store_true", help="print their folders in the form of PATH")
     args = parser.parse_args()
     pythons = installed()
@@ -99,7 +100,8 @@ def main() -> int:
     elif args.envs:
         names = [python.env for python in pythons]
         ends, sweeps = [names[0], names[-1]], [f"{names[-1]}-sweep", f"{names[-1]}-full"]
-        print(",".join(dict.fromkeys(ends if args.envs == "ends" else sweeps + names[:-1])))
+        chosen = {"ends": ends, "coverage": [f"{name}-cov" for name in ends], "full": sweeps + names[:-1]}[args.envs]
+        print(",".join(dict.fromkeys(chosen)))
     else:
         for python in pythons:
             print(".".join(map(str, python.version)), python.path)

@@ -224,7 +224,8 @@ def test_a_conversation_is_saved_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_a_name_that_no_file_can_have_is_no_error(command: str) -> None:
     """It is told like one that can't be written or read."""
     done = perform(Command(command, "a\0b"), Talked(Session("s", "chat"), Usage()))
-    assert done.note.endswith("a\0b: embedded null byte")
+    assert "a\0b: " in done.note
+    assert "embedded null" in done.note  # in the words of each Python
 
 
 def test_exit_codes_of_runs() -> None:

@@ -183,6 +183,18 @@ def test_a_message_that_no_request_can_hold_leaves_the_chat_as_it_is(tmp_path: P
             assert shown.leave() == 0
 
 
+def test_a_wrong_key_leaves_the_prompt(tmp_path: Path) -> None:
+    """The failure is told, and what is typed next is sent."""
+    replies = ErrorReply(401, message="no such key"), TextReply("Hello.")
+    with model_server(tmp_path, *replies) as server, chatting(tmp_path, server) as shown:
+        shown.type("Hi.\n")
+        shown.read_next("no such key")
+        shown.read_next("> ")
+        shown.type("Hi again.\n")
+        shown.read_next("Hello.")
+        assert shown.leave() == 0
+
+
 _REFUSED = [
     ("/help", "/load FILE"),
     ("/nonsense", "there is no /nonsense"),
